@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"time"
+
+	"github.com/flexsteer/flexsteer/pkg/steer"
+)
+
+// State is the state of a link in the words of networkctl(1).
+type State string
+
+const (
+	Unmanaged   State = "unmanaged"   // no policy matches
+	Pending     State = "pending"     // not ready yet: udev, or the device is resetting
+	Configuring State = "configuring" // steps remain
+	Configured  State = "configured"  // every rule wanted is in place
+	Blocked     State = "blocked"     // something outside flexsteer must change first
+	Failed      State = "failed"      // the kernel or the driver refused
+)
+
+// LinkStatus is one link as the last pass left it.
+type LinkStatus struct {
+	Link      steer.Link
+	State     State
+	Policies  []string
+	Own       steer.Range
+	Wanted    int // rules the configuration wants
+	InPlace   int // those of them that are in the NIC
+	Foreign   int // rules outside our locations
+	Channels  steer.Channels
+	Queues    uint32
+	Usage     []EntryUsage
+	Problems  []steer.Problem
+	ChangedAt time.Time // of State
+}
+
+// EntryUsage is steer.Usage by the entry's name.
+type EntryUsage struct {
+	Entry     string
+	Rules     int
+	Imbalance float64
+}
+
+// Status is everything a person may ask of the daemon.
+type Status struct {
+	Version      string
+	Generation   uint64    // counts configurations taken into use, from 1
+	LoadedAt     time.Time // of that configuration
+	ConfigErrors []string  // of the last attempt to load; empty when it is in use
+	Links        []LinkStatus
+}

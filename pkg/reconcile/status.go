@@ -34,6 +34,7 @@ type LinkStatus struct {
 	Usage     []EntryUsage
 	Problems  []steer.Problem
 	ChangedAt time.Time // of State
+	RetryAt   time.Time // the next attempt after a failure; zero when none is planned but the resync
 }
 
 // EntryUsage is steer.Usage by the entry's name.
@@ -46,8 +47,11 @@ type EntryUsage struct {
 // Status is everything a person may ask of the daemon.
 type Status struct {
 	Version      string
-	Generation   uint64    // counts configurations taken into use, from 1
-	LoadedAt     time.Time // of that configuration
-	ConfigErrors []string  // of the last attempt to load; empty when it is in use
-	Links        []LinkStatus
+	PID          int             // process id of the daemon
+	Generation   uint64          // counts configurations taken into use, from 1; 0: none yet
+	Reloads      uint64          // counts attempts to load one, good and bad, from 1
+	LoadedAt     time.Time       // of the configuration in use
+	ConfigErrors []string        // of the last attempt to load; empty when it is in use
+	Problems     []steer.Problem // of the daemon as a whole
+	Links        []LinkStatus    // every link, by name; those no policy matches are Unmanaged
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/flexsteer/flexsteer/pkg/steer"
+)
+
+// The attributes of log lines. The message alone is a full sentence; the
+// attributes are for machines.
+const (
+	KeyEvent    = "event"    // one of the Event words
+	KeyLink     = "link"     // name
+	KeyLocation = "location" // of the rule
+	KeyRule     = "rule"     // the rule inserted or removed
+	KeyOld      = "old"      // the rule replaced
+	KeyState    = "state"    // a State
+	KeyFile     = "file"     // FILE:LINE:COL in the configuration
+	KeyEntry    = "entry"    // name of the entry
+)
+
+// The kinds of log lines.
+const (
+	EventRule     = "rule"     // a rule was inserted, replaced or removed
+	EventChannels = "channels" // the channel count was set
+	EventState    = "state"    // a link has a new state
+	EventProblem  = "problem"  // a problem that was not there before
+)
+
+func (l *Loop) logStep(d steer.Desired, s steer.Step) {
+	attrs := []slog.Attr{slog.String(KeyEvent, EventRule), slog.String(KeyLink, d.Link.Name)}
+	if s.Kind == steer.SetChannels {
+		attrs[0] = slog.String(KeyEvent, EventChannels)
+	} else {
+		attrs = append(attrs, slog.Int(KeyLocation, int(s.Loc)), slog.String(KeyRule, s.Rule.String()))
+	}
+	if s.Kind == steer.Replace {
+		attrs = append(attrs, slog.String(KeyOld, s.Old.String()))
+	}
+	if (s.Kind == steer.Replace || s.Kind == steer.Insert) && s.Entry >= 0 && s.Entry < len(d.Entries) {
+		e := d.Entries[s.Entry]
+		attrs = append(attrs, slog.String(KeyEntry, e.Name), slog.String(KeyFile, e.At.String()))
+	}
+	l.o.Log.LogAttrs(context.Background(), slog.LevelInfo, d.Link.Name+": "+done(s), attrs...)
+}
+
+// done says what a step did: "location 17: inserted RULE".
+func done(s steer.Step) string {
+	switch s.Kind {
+	case steer.SetChannels:
+		return fmt.Sprintf("set %d combined channels", s.Channels)
+	case steer.Remove:
+		return fmt.Sprintf("location %d: removed %s", s.Loc, s.Rule)
+	case steer.Replace:
+		return fmt.Sprintf("location %d: replaced %s by %s", s.Loc, s.Old, s.Rule)
+	}
+	return fmt.Sprintf("location %d: inserted %s", s.Loc, s.Rule)
+}
+
+// logState logs a new state, but not the passing ones: Configuring is told by
+// its steps, and a link that never was managed is no news.
+func (l *Loop) logState(t *track) {
+	s := &t.status
+	if s.State == Configuring || s.State == t.logged || (s.State == Unmanaged && t.logged == "") {
+		return
+	}
+	t.logged = s.State
+	message := s.Link.Name + ": " + string(s.State)
+	level := slog.LevelInfo
+	switch s.State {
+	case Configured:
+		message += fmt.Sprintf(": %d rules in place", s.InPlace)
+	case Blocked, Failed:
+		level = slog.LevelWarn
+		message += fmt.Sprintf(": %d of %d rules in place", s.InPlace, s.Wanted)
+	}
+	l.o.Log.LogAttrs(context.Background(), level, message,
+		slog.String(KeyEvent, EventState), slog.String(KeyLink, s.Link.Name), slog.String(KeyState, string(s.State)))
+}
+
+// logNew logs the problems that were not there before.
+func (l *Loop) logNew(link string, before, now []steer.Problem) {
+	for _, p := range now {
+		if slices.Contains(before, p) {
+			continue
+		}
+		attrs := []slog.Attr{slog.String(KeyEvent, EventProblem), slog.String(KeyLink, link)}
+		if p.Entry != "" {
+			attrs = append(attrs, slog.String(KeyEntry, p.Entry))
+		}
+		if p.At != (steer.Origin{}) {
+			attrs = append(attrs, slog.String(KeyFile, p.At.String()))
+		}
+		l.o.Log.LogAttrs(context.Background(), levelOf(p.Severity), problemLine(link, p), attrs...)
+	}
+}
+
+func levelOf(s steer.Severity) slog.Level {
+	switch s {
+	case steer.Failed:
+		return slog.LevelError
+	case steer.Blocked:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// problemLine is a problem in one line: where, what, what to do.
+func problemLine(link string, p steer.Problem) string {
+	line := p.Text
+	if link != "" && !strings.HasPrefix(line, link+": ") {
+		line = link + ": " + line
+	}
+	if p.At != (steer.Origin{}) {
+		line = p.At.String() + ": " + line
+	}
+	if p.Fix != "" {
+		line += " (fix: " + p.Fix + ")"
+	}
+	return line
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/flexsteer/flexsteer/pkg/steer"
+)
+
+// track is what the loop remembers of one link, by ifindex, as long as it
+// exists: when to look at it and what to say of it. Rules are remembered from
+// one pass to its verification only.
+type track struct {
+	desired  steer.Desired // the link as listed by this pass, and what is wanted of it
+	managed  bool          // some policy matches
+	reloaded bool          // a new configuration has been taken since the last want
+
+	due      time.Time // when to visit it next
+	tried    time.Time // the last visit
+	failures int       // visits in a row that failed
+	changes  int       // visits in a row that changed something
+
+	applied []steer.Step  // by the last visit, to be verified by the next
+	own     []steer.Range // what this process has managed on the link: none, or the last range
+	former  []steer.Range // what it managed before a new configuration or policy said otherwise
+
+	status LinkStatus
+	logged State           // the last state that was logged
+	told   []steer.Problem // the problems that were there when the link last came to rest
+}
+
+// want notes what the configuration wants of link in this pass. Locations that
+// this process has managed and does not any more are to be emptied; after a
+// start there are none, whatever the NIC holds.
+func (t *track) want(link steer.Link, d steer.Desired, managed bool, now time.Time) {
+	released := !managed && t.reloaded
+	moved := managed && len(t.own) > 0 && t.own[0] != d.Own
+	if released || moved {
+		t.former = append(t.former, t.own...)
+		t.own = nil
+	}
+	if changed := managed != t.managed || moved || link.Name != t.desired.Link.Name || link.Ready != t.desired.Link.Ready; changed {
+		t.due = now
+	}
+	if managed {
+		t.own = []steer.Range{d.Own}
+	} else {
+		d = steer.Desired{}
+	}
+	d.Link = link
+	t.desired, t.managed, t.reloaded = d, managed, false
+}
+
+// event makes the link due: at once when all was well, and otherwise not before
+// firstRetry has gone by, since most events are about other links.
+func (t *track) event(now time.Time) {
+	if t.failures == 0 {
+		t.due = now
+		return
+	}
+	t.due = earlier(t.due, later(now, t.tried.Add(firstRetry)))
+	t.failures = 1
+}
+
+// visit observes one link and takes the steps that it needs.
+func (l *Loop) visit(ctx context.Context, t *track) {
+	now := l.o.Now()
+	t.tried, t.due = now, now.Add(never)
+	switch {
+	case t.managed && !t.desired.Link.Ready:
+		l.settle(t, Pending, []steer.Problem{{Severity: steer.Notice, Text: "udev has not finished with this link yet"}})
+	case t.managed || len(t.former) > 0:
+		l.converge(ctx, t)
+	default:
+		t.applied = nil
+		l.settle(t, Unmanaged, nil)
+	}
+}
+
+// never is a wait beyond any resync.
+const never = 365 * 24 * time.Hour
+
+func (l *Loop) converge(ctx context.Context, t *track) {
+	have, err := l.kernel.Observe(t.desired.Link)
+	if err != nil {
+		l.fail(t, err, false, []steer.Problem{unreadable(t.desired.Link, err)})
+		return
+	}
+	goal, problems := t.goal(have)
+	plan := t.plan(goal, have)
+	t.count(goal, problems, have)
+	mistaken := verify(t.desired.Link, t.applied, have)
+	t.applied = nil
+	switch {
+	case len(plan) == 0:
+		t.former = nil
+		t.failures, t.changes = 0, 0
+		l.settle(t, t.finished(problems), problems)
+	case len(mistaken) > 0:
+		l.backOff(t, retryBackOff, Failed, append(problems, mistaken...))
+	case t.changes >= restless:
+		l.backOff(t, retryBackOff, Failed, append(problems, unsettled(t.desired.Link, plan[0])))
+	default:
+		l.apply(ctx, t, plan, have, problems)
+	}
+}
+
+// finished is the state of a link for which no step remains.
+func (t *track) finished(problems []steer.Problem) State {
+	if !t.managed {
+		return Unmanaged
+	}
+	return stateOf(problems)
+}
+
+// goal is what the link can and should have; nothing on a link that has been released.
+func (t *track) goal(have steer.Observed) (steer.Goal, []steer.Problem) {
+	if !t.managed {
+		return steer.Goal{}, nil
+	}
+	return steer.Check(t.desired, have)
+}
+
+// plan is the steps to take: locations managed formerly are emptied first, so
+// that no match is at two locations.
+func (t *track) plan(goal steer.Goal, have steer.Observed) []steer.Step {
+	var steps []steer.Step
+	for _, loc := range sortedLocations(have.Rules) {
+		inFormer := func(r steer.Range) bool { return r.Contains(loc) }
+		if slices.ContainsFunc(t.former, inFormer) && !slices.ContainsFunc(t.own, inFormer) {
+			steps = append(steps, steer.Step{Kind: steer.Remove, Loc: loc, Rule: have.Rules[loc]})
+		}
+	}
+	if t.managed {
+		steps = append(steps, steer.Diff(goal, have, t.desired.Own).Steps...)
+	}
+	return steps
+}
+
+// apply takes the steps in order up to the first error. A visit that changed
+// something is followed by another at once, which verifies it.
+func (l *Loop) apply(ctx context.Context, t *track, plan []steer.Step, have steer.Observed, problems []steer.Problem) {
+	for _, s := range plan {
+		if l.interrupted(ctx) {
+			break
+		}
+		err := l.kernel.Apply(t.desired.Link, s)
+		l.o.Alive()
+		if err != nil {
+			l.refused(t, s, have, err, problems)
+			return
+		}
+		t.applied = append(t.applied, s)
+		l.logStep(t.desired, s)
+	}
+	t.changes++
+	t.due = l.o.Now()
+	l.settle(t, Configuring, problems)
+}
+
+// refused ends a visit at its first error. What the NIC holds now is read
+// again, for the report only: nothing is assumed about the location.
+func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, problems []steer.Problem) {
+	p := refusal(t.desired, s, have, err)
+	t.applied = nil
+	if now, unreadable := l.kernel.Observe(t.desired.Link); unreadable == nil {
+		goal, _ := t.goal(now)
+		t.count(goal, problems, now)
+	}
+	l.fail(t, err, s.Kind == steer.Remove, append(problems, p))
+}
+
+// fail ends a visit after a call that returned err.
+func (l *Loop) fail(t *track, err error, removing bool, problems []steer.Problem) {
+	r := retryFor(err, removing)
+	if r == retryAtOnce && t.changes < restless {
+		t.changes++
+		t.due = l.o.Now()
+		l.settle(t, Configuring, problems[:len(problems)-1])
+		return
+	}
+	if errors.Is(err, syscall.ENODEV) {
+		l.backOff(t, r, Pending, problems)
+		return
+	}
+	l.backOff(t, r, stateOf(problems), problems)
+}
+
+// backOff plans the next attempt after a failure.
+func (l *Loop) backOff(t *track, r retry, state State, problems []steer.Problem) {
+	t.failures++
+	t.changes = 0
+	l.settle(t, state, problems)
+	if r != retryOnEvent {
+		t.due = l.o.Now().Add(backOff(t.failures, l.resync, l.o.Rand()))
+		t.status.RetryAt = t.due
+	}
+}
+
+// settle notes what the visit found, and logs what is new in it.
+func (l *Loop) settle(t *track, state State, problems []steer.Problem) {
+	s := &t.status
+	s.Link, s.Policies, s.RetryAt = t.desired.Link, t.desired.Policies, time.Time{}
+	if state == Unmanaged {
+		*s = LinkStatus{Link: t.desired.Link, State: s.State, Problems: s.Problems, ChangedAt: s.ChangedAt}
+	}
+	s.Problems = problems
+	if state != Configuring {
+		l.logNew(t.desired.Link.Name, t.told, problems)
+		t.told = problems
+	}
+	if s.State != state {
+		s.State, s.ChangedAt = state, l.o.Now()
+		l.logState(t)
+	}
+}
+
+// stateOf is what problems mean for a link; without any it is configured.
+func stateOf(problems []steer.Problem) State {
+	worst := steer.Notice
+	for _, p := range problems {
+		worst = max(worst, p.Severity)
+	}
+	switch worst {
+	case steer.Failed:
+		return Failed
+	case steer.Blocked:
+		return Blocked
+	}
+	return Configured
+}
+
+// count notes how much of what is wanted is in place.
+func (t *track) count(goal steer.Goal, problems []steer.Problem, have steer.Observed) {
+	s := &t.status
+	s.Own, s.Channels, s.Queues = t.desired.Own, have.Channels, have.NIC.Queues
+	s.Wanted = len(goal.Rules)
+	if t.managed && len(problems) > 0 {
+		s.Wanted = max(s.Wanted, t.wantedInAll(have.NIC))
+	}
+	s.InPlace, s.Foreign = tally(goal, have.Rules, t.desired.Own)
+	s.Usage = nil
+	for _, u := range goal.Usage {
+		s.Usage = append(s.Usage, EntryUsage{Entry: t.desired.Entries[u.Entry].Name, Rules: u.Rules, Imbalance: u.Imbalance})
+	}
+}
+
+// wantedInAll counts the rules of all entries, also of those that the link
+// cannot have now.
+func (t *track) wantedInAll(nic steer.NIC) int {
+	able := steer.Observed{NIC: steer.NIC{Precedence: nic.Precedence, RawProtocols: steer.AnyProtocols}}
+	goal, _ := steer.Check(t.desired, able)
+	return len(goal.Rules)
+}
+
+// tally counts the wanted rules that are somewhere in own, and the rules
+// outside of it.
+func tally(goal steer.Goal, rules steer.Table, own steer.Range) (inPlace, foreign int) {
+	held := map[steer.Rule]int{}
+	for loc, r := range rules {
+		if own.Contains(loc) {
+			held[r]++
+		} else {
+			foreign++
+		}
+	}
+	for _, w := range goal.Rules {
+		if held[w.Rule] > 0 {
+			held[w.Rule]--
+			inPlace++
+		}
+	}
+	return inPlace, foreign
+}

@@ -199,7 +199,7 @@ func unreadable(link steer.Link, err error) steer.Problem {
 // sentence reads `ens1f1np1: location 17: insert RULE: no space left on device:
 // the table is full`. A part that err already has in front is not said twice.
 func sentence(link steer.Link, what string, err error, meaning string) string {
-	words := err.Error()
+	words := strings.ReplaceAll(err.Error(), "\n", "; ") // errors.Join
 	for _, said := range append([]string{link.Name}, strings.Split(what, ": ")...) {
 		words = strings.TrimPrefix(words, said+": ")
 	}

@@ -231,7 +231,7 @@ func (l *Loop) interrupted(ctx context.Context) bool {
 func (l *Loop) linksFailed(err error) {
 	l.failures++
 	l.resyncAt = l.o.Now().Add(backOff(l.failures, l.resync, l.o.Rand()))
-	p := steer.Problem{Severity: steer.Failed, Text: "list links: " + err.Error()}
+	p := steer.Problem{Severity: steer.Failed, Text: "list links: " + strings.TrimPrefix(err.Error(), "list links: ")}
 	l.logNew("", l.status.Problems, []steer.Problem{p})
 	l.status.Problems = []steer.Problem{p}
 }

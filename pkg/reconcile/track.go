@@ -24,6 +24,7 @@ type track struct {
 	tried    time.Time // the last visit
 	failures int       // visits in a row that failed
 	changes  int       // visits in a row that changed something
+	atOnce   int       // visits in a row that were interrupted and tried again at once
 
 	applied []steer.Step  // by the last visit, to be verified by the next
 	own     []steer.Range // what this process has managed on the link: none, or the last range
@@ -99,7 +100,7 @@ func (l *Loop) converge(ctx context.Context, t *track) {
 	switch {
 	case len(plan) == 0:
 		t.former = nil
-		t.failures, t.changes = 0, 0
+		t.failures, t.changes, t.atOnce = 0, 0, 0
 		l.settle(t, t.finished(problems), problems)
 	case len(mistaken) > 0:
 		l.backOff(t, retryBackOff, Failed, append(problems, mistaken...))
@@ -178,8 +179,8 @@ func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, p
 // fail ends a visit after a call that returned err.
 func (l *Loop) fail(t *track, err error, removing bool, problems []steer.Problem) {
 	r := retryFor(err, removing)
-	if r == retryAtOnce && t.changes < restless {
-		t.changes++
+	if r == retryAtOnce && t.atOnce < restless {
+		t.atOnce++
 		t.due = l.o.Now()
 		l.settle(t, Configuring, problems[:len(problems)-1])
 		return
@@ -194,7 +195,7 @@ func (l *Loop) fail(t *track, err error, removing bool, problems []steer.Problem
 // backOff plans the next attempt after a failure.
 func (l *Loop) backOff(t *track, r retry, state State, problems []steer.Problem) {
 	t.failures++
-	t.changes = 0
+	t.changes, t.atOnce = 0, 0
 	l.settle(t, state, problems)
 	if r != retryOnEvent {
 		t.due = l.o.Now().Add(backOff(t.failures, l.resync, l.o.Rand()))

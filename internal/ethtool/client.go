@@ -237,10 +237,12 @@ func (c *Client) list(name string, n uint32) ([]steer.Loc, int, error) {
 	return slices.Compact(locations), (*rxnfc)(b).capacity(), nil
 }
 
-// capacity is the table size in data of a count or list, without the flag
-// RX_CLS_LOC_SPECIAL.
+// locSpecial is RX_CLS_LOC_SPECIAL: the driver can choose locations itself.
+const locSpecial = 1 << 31
+
+// capacity is the table size in data of a count or list.
 func (x *rxnfc) capacity() int {
-	return int(binary.NativeEndian.Uint32(x[offData:]) &^ (1 << 31))
+	return int(binary.NativeEndian.Uint64(x[offData:]) & (locSpecial - 1))
 }
 
 func (c *Client) rulesAt(name string, locations []steer.Loc) (steer.Table, error) {

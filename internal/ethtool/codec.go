@@ -7,6 +7,7 @@ package ethtool
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
@@ -354,36 +355,23 @@ func fromOpaque(r steer.Rule) (x rxnfc, err error) {
 	return x, nil
 }
 
+// wireFlows is the kernel's number of each flow type; 0 stands for none.
+var wireFlows = [...]uint32{
+	steer.Ether: flowEther,
+	steer.IP4:   flowIP4, steer.IP6: flowIP6,
+	steer.TCP4: flowTCP4, steer.TCP6: flowTCP6,
+	steer.UDP4: flowUDP4, steer.UDP6: flowUDP6,
+	steer.SCTP4: flowSCTP4, steer.SCTP6: flowSCTP6,
+}
+
 func flowOf(f uint32) steer.FlowType {
-	switch flowType(f) {
-	case flowEther:
-		return steer.Ether
-	case flowIP4:
-		return steer.IP4
-	case flowIP6:
-		return steer.IP6
-	case flowTCP4:
-		return steer.TCP4
-	case flowTCP6:
-		return steer.TCP6
-	case flowUDP4:
-		return steer.UDP4
-	case flowUDP6:
-		return steer.UDP6
-	case flowSCTP4:
-		return steer.SCTP4
-	case flowSCTP6:
-		return steer.SCTP6
-	}
-	return steer.Other
+	// An unknown type gives -1, and 0 is Other's own place.
+	return steer.FlowType(max(0, slices.Index(wireFlows[:], flowType(f))))
 }
 
 func wireFlow(t steer.FlowType) uint32 {
-	return [...]uint32{
-		steer.Ether: flowEther,
-		steer.IP4:   flowIP4, steer.IP6: flowIP6,
-		steer.TCP4: flowTCP4, steer.TCP6: flowTCP6,
-		steer.UDP4: flowUDP4, steer.UDP6: flowUDP6,
-		steer.SCTP4: flowSCTP4, steer.SCTP6: flowSCTP6,
-	}[t]
+	if int(t) >= len(wireFlows) {
+		return 0
+	}
+	return wireFlows[t]
 }

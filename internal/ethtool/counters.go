@@ -98,7 +98,7 @@ var errStatisticsChanged = errors.New("their number keeps changing")
 const (
 	statsSet   = 1  // ETH_SS_STATS
 	stringSize = 32 // ETH_GSTRING_LEN
-	maxStats   = 1 << 20
+	maxStats   = 1 << 17
 )
 
 // statistics reads names, then values. The kernel writes as many as it has at

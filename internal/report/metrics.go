@@ -98,7 +98,7 @@ func (m *metrics) sample(name string, value float64, labels ...string) {
 		m.WriteByte('}')
 	}
 	m.WriteByte(' ')
-	m.WriteString(strconv.FormatFloat(value, 'g', -1, 64))
+	m.WriteString(strconv.FormatFloat(value, 'f', -1, 64))
 	m.WriteByte('\n')
 }
 

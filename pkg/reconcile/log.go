@@ -72,15 +72,13 @@ func (l *Loop) logState(t *track) {
 	}
 	t.logged = s.State
 	message := s.Link.Name + ": " + string(s.State)
-	level := slog.LevelInfo
 	switch s.State {
 	case Configured:
 		message += fmt.Sprintf(": %d rules in place", s.InPlace)
 	case Blocked, Failed:
-		level = slog.LevelWarn
 		message += fmt.Sprintf(": %d of %d rules in place", s.InPlace, s.Wanted)
 	}
-	l.o.Log.LogAttrs(context.Background(), level, message,
+	l.o.Log.LogAttrs(context.Background(), slog.LevelInfo, message,
 		slog.String(KeyEvent, EventState), slog.String(KeyLink, s.Link.Name), slog.String(KeyState, string(s.State)))
 }
 

@@ -126,6 +126,13 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
+// Settle makes passes, without Run, until nothing more is to be done at once.
+// What waits for an event or for time is left.
+func (l *Loop) Settle(ctx context.Context) {
+	for ctx.Err() == nil && !l.Pass(ctx).After(l.o.Now()) {
+	}
+}
+
 // Event notes an event for Pass; Run does so for each Wake.
 func (l *Loop) Event() {
 	if l.eventAt.IsZero() {

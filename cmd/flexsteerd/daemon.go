@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/flexsteer/flexsteer/internal/host"
+	"github.com/flexsteer/flexsteer/internal/report"
+	"github.com/flexsteer/flexsteer/pkg/reconcile"
+)
+
+// serve runs until a signal ends it. The rules stay as they are then.
+func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
+	held, err := lock(s.runtimeDir)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	machine, err := host.Open(os.DirFS(s.rootDir()))
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+
+	d := &daemon{settings: s, log: log, notify: newNotifier(log)}
+	d.loop = reconcile.New(machine, reconcile.Options{
+		Version: version, Log: log, Report: d.report, Alive: d.notify.alive, Beat: d.notify.beat(),
+	})
+	defer func() {
+		if err := report.Remove(s.runtimeDir); err != nil {
+			log.Warn(err.Error())
+		}
+	}()
+
+	ctx, stop := context.WithCancel(context.Background())
+	looped, watched := make(chan struct{}), make(chan error, 1)
+	taken := d.load()
+	go func() { d.loop.Run(ctx); close(looped) }()
+	go func() { watched <- host.Watch(ctx, d.loop.Wake) }()
+	defer func() { stop(); <-looped }()
+
+	<-taken
+	releaseMemory()
+	d.notify.ready()
+	return d.wait(signals, watched)
+}
+
+type daemon struct {
+	settings settings
+	log      *slog.Logger
+	notify   *notifier
+	loop     *reconcile.Loop
+	loaded   bool  // a configuration was taken into use once
+	writing  error // the last failure to write the status, so that it is told once
+}
+
+// wait serves signals until one ends the daemon.
+func (d *daemon) wait(signals <-chan os.Signal, watched <-chan error) error {
+	for {
+		select {
+		case sig := <-signals:
+			if sig != unix.SIGHUP {
+				d.notify.send("STOPPING=1\nSTATUS=stopping; the rules stay in place")
+				return nil
+			}
+			d.reload()
+		case err := <-watched:
+			// Without its events the loop would see changes late. Start again
+			// (Restart=on-failure) rather than go on half blind.
+			d.notify.send("STOPPING=1")
+			return fmt.Errorf("watching for links has ended: %w", err)
+		}
+	}
+}
+
+// reload is the protocol of sd_notify(3) for Type=notify-reload, which does no
+// harm to Type=notify: both lines of RELOADING in one datagram, then READY.
+func (d *daemon) reload() {
+	d.notify.send(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
+	<-d.load()
+	releaseMemory()
+	d.notify.ready()
+}
+
+// report is called by the loop whenever the status has changed.
+func (d *daemon) report(s reconcile.Status) {
+	d.notify.status(report.Line(s))
+	err := report.Write(d.settings.runtimeDir, s)
+	if err != nil && (d.writing == nil || d.writing.Error() != err.Error()) {
+		d.log.Warn("the status cannot be written: " + err.Error())
+	}
+	d.writing = err
+}
+
+// once brings all links to their goal, as far as that goes without waiting for
+// events, and prints where they are.
+func once(s settings, log *slog.Logger, stdout io.Writer) int {
+	status, err := converge(s, log)
+	if err != nil {
+		log.Error(err.Error())
+		return exitBad
+	}
+	report.List(stdout, status, report.Options{})
+	for _, l := range status.Links {
+		if l.State != reconcile.Configured && l.State != reconcile.Unmanaged {
+			return exitBad
+		}
+	}
+	return exitGood
+}
+
+func converge(s settings, log *slog.Logger) (reconcile.Status, error) {
+	held, err := lock(s.runtimeDir)
+	if err != nil {
+		return reconcile.Status{}, err
+	}
+	defer held.Close()
+	machine, err := host.Open(os.DirFS(s.rootDir()))
+	if err != nil {
+		return reconcile.Status{}, err
+	}
+	defer machine.Close()
+	loaded := s.loadConfig(log, false)
+	if loaded.Policy == nil {
+		return reconcile.Status{}, errors.New("the configuration was not loaded, nothing is changed")
+	}
+	loop := reconcile.New(machine, reconcile.Options{Version: version, Log: log})
+	loop.Load(loaded)
+	loop.Settle(context.Background())
+	return loop.Status(), nil
+}

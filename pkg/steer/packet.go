@@ -2,12 +2,14 @@
 
 package steer
 
+import "encoding/binary"
+
 // Packet is what the parser of a NIC sees of a received frame.
 type Packet struct {
 	SourceMAC, DestinationMAC [6]byte
 	Tagged                    bool
-	VLAN                      uint16 // TCI of the tag, when Tagged
-	EtherType                 uint16 // behind the tag
+	TagType, VLAN             uint16 // EtherType and TCI of the outer tag, when Tagged
+	EtherType                 uint16 // behind the tags
 
 	Family      Family   // 0: not IP
 	Source      [16]byte // as in AddrBits
@@ -16,7 +18,7 @@ type Packet struct {
 	Protocol    uint8 // IPv4 protocol, or the Next Header of the fixed IPv6 header
 
 	L4    uint32 // the first four bytes behind the IP header, big endian
-	HasL4 bool   // false for a later fragment, or a frame cut short before that
+	HasL4 bool   // false for fragments, and for frames cut short before that
 }
 
 // Verdict is where a packet goes.
@@ -27,9 +29,94 @@ type Verdict struct {
 	Queue   uint32 // when not Drop
 }
 
-// RSS is the default path: a Toeplitz hash over the addresses, and the ports
-// where the NIC parses them, looked up in an indirection table of queues.
-type RSS struct {
-	Key   [40]byte
-	Table []uint32
+// ParseEthernet reads a frame without its preamble and check sequence, of any
+// length. Up to two VLAN tags are skipped; the outer one counts. No IPv6
+// extension header is skipped: NICs match the Next Header of the fixed header.
+// Ports of fragments are not read, not even of the first one, as mlx5 does not.
+func ParseEthernet(frame []byte) (p Packet) {
+	if len(frame) < 14 {
+		return p
+	}
+	copy(p.DestinationMAC[:], frame)
+	copy(p.SourceMAC[:], frame[6:])
+	p.EtherType = binary.BigEndian.Uint16(frame[12:])
+	rest := frame[14:]
+	for tags := 0; tags < 2 && isTag(p.EtherType) && len(rest) >= 4; tags++ {
+		if !p.Tagged {
+			p.Tagged, p.TagType, p.VLAN = true, p.EtherType, binary.BigEndian.Uint16(rest)
+		}
+		p.EtherType, rest = binary.BigEndian.Uint16(rest[2:]), rest[4:]
+	}
+	p.parseIP(rest)
+	return p
+}
+
+// ParseIP reads a packet that starts with its IP header, as from a tunnel or a
+// raw capture. The Ethernet fields stay zero but for the EtherType.
+func ParseIP(packet []byte) (p Packet) {
+	if len(packet) > 0 {
+		switch packet[0] >> 4 {
+		case 4:
+			p.EtherType = etherTypeIPv4
+		case 6:
+			p.EtherType = etherTypeIPv6
+		}
+	}
+	p.parseIP(packet)
+	return p
+}
+
+func isTag(etherType uint16) bool { return etherType == 0x8100 || etherType == 0x88a8 }
+
+func (p *Packet) parseIP(b []byte) {
+	switch {
+	case p.EtherType == etherTypeIPv4 && len(b) >= 20 && b[0]>>4 == 4:
+		p.parseIPv4(b)
+	case p.EtherType == etherTypeIPv6 && len(b) >= 40 && b[0]>>4 == 6:
+		p.parseIPv6(b)
+	}
+}
+
+func (p *Packet) parseIPv4(b []byte) {
+	p.Family, p.TOS, p.Protocol = IPv4, b[1], b[9]
+	copy(p.Source[:], b[12:16])
+	copy(p.Destination[:], b[16:20])
+	const moreOrOffset = 0x3fff
+	header := int(b[0]&0x0f) * 4
+	if binary.BigEndian.Uint16(b[6:])&moreOrOffset == 0 && header >= 20 {
+		p.parseL4(b, header)
+	}
+}
+
+func (p *Packet) parseIPv6(b []byte) {
+	p.Family, p.TOS, p.Protocol = IPv6, uint8(binary.BigEndian.Uint16(b)>>4), b[6]
+	copy(p.Source[:], b[8:24])
+	copy(p.Destination[:], b[24:40])
+	const fragment = 44
+	if p.Protocol != fragment {
+		p.parseL4(b, 40)
+	}
+}
+
+func (p *Packet) parseL4(b []byte, header int) {
+	if len(b) >= header+4 {
+		p.L4, p.HasL4 = binary.BigEndian.Uint32(b[header:]), true
+	}
+}
+
+// key is the packet as the bits that a rule looks at.
+func (p *Packet) key() (k key) {
+	k[0] = uint64(p.EtherType)<<etherTypeShift | uint64(p.TagType)<<tagTypeShift |
+		uint64(p.VLAN)<<tciShift | uint64(p.Protocol)<<protocolShift | uint64(p.TOS)
+	k[1] = uint64(p.L4) << l4Shift
+	if p.HasL4 {
+		k[1] |= flagL4
+	}
+	if p.Tagged {
+		k[1] |= flagTagged
+	}
+	k[2], k[3] = word48(p.DestinationMAC), word48(p.SourceMAC)
+	k[4], k[5] = binary.BigEndian.Uint64(p.Source[:]), binary.BigEndian.Uint64(p.Source[8:])
+	k[6], k[7] = binary.BigEndian.Uint64(p.Destination[:]), binary.BigEndian.Uint64(p.Destination[8:])
+	return k
 }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Check says what the link can have of what is wanted, and why not the rest.
+// Problems of one entry leave the other entries alone. Rules that only wait for
+// a prerequisite stay in the goal where they are in place already: what works
+// is not taken away.
+func Check(want Desired, have Observed) (Goal, []Problem) {
+	c := checker{want: want, have: have, problems: slices.Clone(want.Problems)}
+	c.channels()
+	c.locations()
+	kept := c.entries()
+	c.goal.Rules, c.goal.Usage = c.compile(kept)
+	c.holdBack()
+	c.foreign()
+	return c.goal, c.problems
+}
+
+type checker struct {
+	want     Desired
+	have     Observed
+	own      Range
+	queues   uint32 // that there will be after the plan; 0: unknown
+	goal     Goal
+	problems []Problem
+}
+
+func (c *checker) problem(p Problem) { c.problems = append(c.problems, p) }
+
+// channels decides on the count of combined channels, and so of queues.
+func (c *checker) channels() {
+	c.queues = c.have.NIC.Queues
+	n, ch := c.want.Channels, c.have.Channels
+	switch {
+	case n == 0 || n == ch.Combined:
+	case ch.Max == 0:
+		c.problem(Problem{Severity: Blocked, At: c.want.ChannelsAt,
+			Text: fmt.Sprintf("channels %d: the driver of %s has no combined channels to set", n, c.want.Link.Name),
+			Fix:  "remove `channels`"})
+	case n > ch.Max:
+		c.problem(Problem{Severity: Blocked, At: c.want.ChannelsAt,
+			Text: fmt.Sprintf("channels %d: %s has at most %d combined channels", n, c.want.Link.Name, ch.Max),
+			Fix:  fmt.Sprintf("write `channels: %d` or less", ch.Max)})
+	default:
+		c.goal.Channels, c.queues = n, n
+	}
+}
+
+// locations is the part of our range that the table has.
+func (c *checker) locations() {
+	c.own = c.want.Own
+	if size := c.have.NIC.Capacity; size > 0 && int(c.own.Last) >= size {
+		c.own.Last = Loc(size - 1)
+		if c.want.Own != DefaultOwn {
+			c.problem(Problem{Severity: Notice,
+				Text: fmt.Sprintf("locations %d-%d: the table of %s ends at %d", c.want.Own.First, c.want.Own.Last, c.want.Link.Name, size-1),
+				Fix:  fmt.Sprintf("write `locations: %d-%d`", min(c.own.First, c.own.Last), c.own.Last)})
+		}
+	}
+}
+
+// entries is the numbers of the entries that the link can have.
+func (c *checker) entries() (kept []int) {
+	raw := c.foreignProtocols()
+	for i := range c.want.Entries {
+		e := &c.want.Entries[i]
+		if q, tooHigh := c.beyond(e); tooHigh {
+			c.problem(c.noQueue(e, q))
+			continue
+		}
+		if e.UsesL4Data() {
+			if !slices.Contains(raw, e.Protocol.Value) && c.full(raw) {
+				c.problem(c.protocolHeld(e, raw))
+				continue
+			}
+			raw = append(raw, e.Protocol.Value)
+		}
+		kept = append(kept, i)
+	}
+	return kept
+}
+
+// beyond is the highest queue of e, and whether the link has none such.
+func (c *checker) beyond(e *Entry) (q uint32, tooHigh bool) {
+	switch s := &e.Steering; s.Kind {
+	case SteerQueue:
+		q = s.Queue
+	case SteerQueues:
+		q = slices.Max(s.Queues)
+	case SteerSpread:
+		for _, w := range s.Spread.Over {
+			q = max(q, w.Queue)
+		}
+	default:
+		return 0, false
+	}
+	return q, c.queues > 0 && q >= c.queues
+}
+
+func (c *checker) noQueue(e *Entry, q uint32) Problem {
+	name := c.want.Link.Name
+	p := Problem{Severity: Blocked, Entry: e.Name, At: e.SteeringAt,
+		Text: fmt.Sprintf("queue %d: %s has %d receive queues", q, name, c.queues),
+		Fix:  fmt.Sprintf("use queues 0-%d", c.queues-1)}
+	if c.have.Channels.Max > q {
+		p.Fix += fmt.Sprintf(", or write `channels: %d`", q+1)
+	}
+	return p
+}
+
+// foreignProtocols is the protocols that rules which are not ours match by L4Data.
+func (c *checker) foreignProtocols() (raw []uint8) {
+	for loc, r := range c.have.Rules {
+		if p := r.Match.Protocol.Value; !c.own.Contains(loc) && r.Match.L4Data.Mask != 0 && !slices.Contains(raw, p) {
+			raw = append(raw, p)
+		}
+	}
+	slices.Sort(raw)
+	return raw
+}
+
+// full reports whether the driver takes no further protocol. A driver that takes
+// none at all says so by a prerequisite.
+func (c *checker) full(raw []uint8) bool {
+	n := c.have.NIC.RawProtocols
+	return n > 0 && len(distinct(raw)) >= n
+}
+
+func distinct(raw []uint8) []uint8 {
+	raw = slices.Clone(raw)
+	slices.Sort(raw)
+	return slices.Compact(raw)
+}
+
+func (c *checker) protocolHeld(e *Entry, raw []uint8) Problem {
+	var held []string
+	for _, p := range distinct(raw) {
+		held = append(held, fmt.Sprint(p))
+	}
+	n := c.have.NIC.RawProtocols
+	return Problem{Severity: Blocked, Entry: e.Name, At: e.At,
+		Text: fmt.Sprintf("protocol %d: %s matches the first bytes of %s at a time, and protocol %s is applied",
+			e.Protocol.Value, c.want.Link.Name, counted(n, "protocol"), strings.Join(held, ", ")),
+		Fix: fmt.Sprintf("raise flex_l4_max_nodes of mlx5_core (now %d), or steer one of the protocols by addresses only", n)}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// compile compiles the kept entries; entry numbers stay those of Desired.
+func (c *checker) compile(kept []int) ([]Wanted, []Usage) {
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	entries := make([]Entry, len(kept))
+	for i, k := range kept {
+		entries[i] = c.want.Entries[k]
+	}
+	rules, usage, problems := Compile(entries, c.have.NIC.Precedence, max(0, c.own.Size()))
+	for i := range rules {
+		rules[i].Entry = kept[rules[i].Entry]
+	}
+	for i := range usage {
+		usage[i].Entry = kept[usage[i].Entry]
+		c.uneven(usage[i])
+	}
+	c.problems = append(c.problems, problems...)
+	return rules, usage
+}
+
+func (c *checker) uneven(u Usage) {
+	e := &c.want.Entries[u.Entry]
+	if u.Imbalance <= tolerance {
+		return
+	}
+	c.problem(Problem{Severity: Notice, Entry: e.Name, At: e.SteeringAt,
+		Text: fmt.Sprintf("spread of %q: the busiest queue gets %.0f %% more than its share", e.Name, u.Imbalance*100),
+		Fix:  "choose more bits (`by`) or more `buckets`"})
+}
+
+// holdBack takes the rules out of the goal that miss a prerequisite, unless they
+// are in place.
+func (c *checker) holdBack() {
+	for _, missing := range c.have.Prerequisites {
+		held := 0
+		c.goal.Rules = slices.DeleteFunc(c.goal.Rules, func(w Wanted) bool {
+			needs := missing.Needs == NeedNothing || w.Rule.Match.L4Data.Mask != 0
+			if !needs || c.inPlace(w.Rule) {
+				return false
+			}
+			held++
+			return true
+		})
+		if held > 0 {
+			c.problem(missing)
+		}
+	}
+}
+
+func (c *checker) inPlace(r Rule) bool {
+	for loc, other := range c.have.Rules {
+		if other == r && c.own.Contains(loc) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign takes the rules out of the goal whose match somebody else has: on mlx5
+// two rules with one match may coexist, but which one decides is not defined.
+func (c *checker) foreign() {
+	theirs := map[Match]Loc{}
+	for loc, r := range c.have.Rules {
+		if old, seen := theirs[r.Match]; !c.own.Contains(loc) && (!seen || loc < old) {
+			theirs[r.Match] = loc
+		}
+	}
+	if len(theirs) == 0 {
+		return
+	}
+	c.goal.Rules = slices.DeleteFunc(c.goal.Rules, func(w Wanted) bool {
+		loc, found := theirs[w.Rule.Match]
+		if found {
+			e := &c.want.Entries[w.Entry]
+			c.problem(Problem{Severity: Blocked, Entry: e.Name, At: e.At,
+				Text: fmt.Sprintf("%s: location %d: a rule that is not ours matches the same packets as %s", c.want.Link.Name, loc, w.Rule),
+				Fix:  fmt.Sprintf("ethtool -N %s delete %d", c.want.Link.Name, loc)})
+		}
+		return found
+	})
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Compile turns entries into ntuple rules such that a NIC which decides between
+// overlapping rules by p takes each packet as reading the entries from the top
+// would: the first entry that fits decides. No rule is superfluous.
+//
+// Where the NIC would not keep the order by itself, Compile adds a rule for the
+// overlap that the NIC does prefer, or makes the rules disjoint. An entry for
+// which neither can be done is left out, with a Problem that names both places;
+// the first entry for which the budget of locations is too small is left out
+// with all that follow it.
+func Compile(entries []Entry, p Precedence, budget int) (rules []Wanted, usage []Usage, problems []Problem) {
+	c := compiler{entries: entries, rank: ranks[p], budget: budget}
+	imbalance := make([]float64, len(entries))
+	for i := range entries {
+		var targets []target
+		targets, imbalance[i] = entries[i].expand()
+		if !c.add(i, targets) {
+			break
+		}
+	}
+	c.prune()
+	rules = c.wanted()
+	return rules, c.usage(rules, imbalance), c.problems
+}
+
+// compiler holds the rules so far.
+type compiler struct {
+	entries  []Entry
+	rank     func(*Match, int) int
+	budget   int // locations
+	rules    []candidate
+	live     int  // rules not gone
+	overflow bool // far more rules than the budget; the last entry is incomplete
+	index    index
+	problems []Problem
+	lost     []bool // entries whose fragments take the default path
+	scratch  []int
+}
+
+// candidate is a rule that may still prove superfluous.
+type candidate struct {
+	cube   cube
+	match  Match
+	action Action
+	entry  int // the entry that it decides for
+	rank   int
+	meets  []int // candidates that overlap it
+	gone   bool
+}
+
+// add compiles entry i. It reports whether the entries after it may follow.
+func (c *compiler) add(i int, targets []target) bool {
+	from, liveBefore, problemsBefore := len(c.rules), c.live, len(c.problems)
+	for _, t := range targets {
+		conflict := c.emit(t, i)
+		if conflict != nil {
+			c.undo(from)
+			c.problems = append(c.problems[:problemsBefore], *conflict)
+			return true
+		}
+		if c.overflow || c.live > c.budget && c.needed() > c.budget {
+			c.problems = append(c.problems[:problemsBefore], c.tooMany(i, len(targets), from, liveBefore))
+			c.undo(from)
+			return false
+		}
+	}
+	if c.live == liveBefore {
+		c.problems = append(c.problems, c.shadowed(i))
+	}
+	return true
+}
+
+func (c *compiler) shadowed(i int) Problem {
+	e := &c.entries[i]
+	return Problem{Severity: Notice, Entry: e.Name, At: e.At,
+		Text: fmt.Sprintf("entry %q decides for no packet: the entries before it take all of them", e.Name),
+		Fix:  fmt.Sprintf("move %q up, or remove it", e.Name)}
+}
+
+// emit adds the part of t that no earlier entry takes, as rules that the NIC
+// keeps in order.
+func (c *compiler) emit(t target, entry int) *Problem {
+	pieces := []cube{t.cube}
+	for len(pieces) > 0 {
+		if c.live > 2*c.budget+64 {
+			c.overflow = true
+			return nil
+		}
+		piece := pieces[len(pieces)-1]
+		pieces = pieces[:len(pieces)-1]
+		f := c.look(&piece, t.action, entry)
+		if f.covered {
+			continue
+		}
+		if f.split < 0 {
+			if problem := c.keep(&piece, t.action, entry, f); problem != nil {
+				return problem
+			}
+			continue
+		}
+		rest := piece.subtract(&c.rules[f.split].cube, nil)
+		rest, problem := c.expressible(rest, entry, c.rules[f.split].entry)
+		if problem != nil {
+			return problem
+		}
+		pieces = append(pieces, rest...)
+	}
+	return nil
+}
+
+// finding is how a piece stands to the rules that it overlaps.
+type finding struct {
+	covered bool // an earlier entry takes all of it
+	split   int  // an earlier rule to subtract, or -1
+	guards  []target
+	entries []int // of guards
+	meets   []int
+}
+
+// look finds out what a piece needs so that the rules of earlier entries keep
+// their packets: nothing where they win over it; guards, which are rules for the
+// overlap that win; or to be split.
+func (c *compiler) look(piece *cube, action Action, entry int) finding {
+	f := finding{split: -1}
+	m, _ := piece.match()
+	rank := c.rank(&m, entry)
+	c.scratch = c.index.overlapping(piece, c.scratch[:0])
+	for _, id := range c.scratch {
+		r := &c.rules[id]
+		if r.gone {
+			continue
+		}
+		if r.entry < entry && r.cube.covers(piece) || r.entry == entry && r.cube == *piece {
+			return finding{covered: true}
+		}
+		f.meets = append(f.meets, id)
+		if r.entry >= entry || r.action == action || r.rank > rank {
+			continue
+		}
+		guards := c.guards(r, piece, rank)
+		if guards == nil {
+			f.split = id
+		}
+		for _, g := range guards {
+			f.guards, f.entries = append(f.guards, target{g, r.action}), append(f.entries, r.entry)
+		}
+	}
+	return f
+}
+
+// guards is the fewest rules for the overlap of r and piece that win over a rule
+// of the given rank. nil: none can, or splitting the piece costs less.
+func (c *compiler) guards(r *candidate, piece *cube, rank int) []cube {
+	overlap := r.cube.intersect(piece)
+	if c.rankOf(&overlap, r.entry) > rank {
+		return worthIt([]cube{overlap}, piece, r)
+	}
+	halves := overlap.halve()
+	if len(halves) == 2 && c.rankOf(&halves[0], r.entry) > rank {
+		return worthIt(halves, piece, r)
+	}
+	return nil
+}
+
+func worthIt(guards []cube, piece *cube, r *candidate) []cube {
+	if piece.extraBits(&r.cube) <= len(guards) {
+		return nil
+	}
+	return guards
+}
+
+func (c *compiler) rankOf(q *cube, entry int) int {
+	m, _ := q.match()
+	return c.rank(&m, entry)
+}
+
+// keep adds the piece as a rule, and the guards that it needs.
+func (c *compiler) keep(piece *cube, action Action, entry int, f finding) *Problem {
+	m, _ := piece.match()
+	id := len(c.rules)
+	for _, other := range f.meets {
+		c.rules[other].meets = append(c.rules[other].meets, id)
+	}
+	c.rules = append(c.rules, candidate{
+		cube: *piece, match: m, action: action, entry: entry, rank: c.rank(&m, entry), meets: f.meets,
+	})
+	c.index.add(piece, id)
+	c.live++
+	for i, g := range f.guards {
+		if problem := c.emit(g, f.entries[i]); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}
+
+// expressible drops the pieces that hold only packets without ports (fragments),
+// and refuses those that no rule can name.
+func (c *compiler) expressible(pieces []cube, entry, earlier int) ([]cube, *Problem) {
+	kept := pieces[:0]
+	for _, q := range pieces {
+		if _, ok := q.match(); ok {
+			kept = append(kept, q)
+			continue
+		}
+		if q.m[1]&^q.v[1]&flagL4 == 0 {
+			return nil, c.conflict(entry, earlier)
+		}
+		c.noteFragments(entry, earlier)
+	}
+	return kept, nil
+}
+
+func (c *compiler) noteFragments(entry, earlier int) {
+	if c.lost == nil {
+		c.lost = make([]bool, len(c.entries))
+	}
+	if c.lost[entry] {
+		return
+	}
+	c.lost[entry] = true
+	e, first := &c.entries[entry], &c.entries[earlier]
+	c.problems = append(c.problems, Problem{
+		Severity: Notice, Entry: e.Name, At: e.At,
+		Text: fmt.Sprintf("entry %q overlaps entry %q (%s) and this driver's order of rules is not known: "+
+			"fragments of its packets take the default path", e.Name, first.Name, first.At),
+		Fix: fmt.Sprintf("give %q ports of its own, or put it before %q", e.Name, first.Name),
+	})
+}
+
+func (c *compiler) conflict(entry, earlier int) *Problem {
+	e, first := &c.entries[entry], &c.entries[earlier]
+	return &Problem{
+		Severity: Failed, Entry: e.Name, At: e.At,
+		Text: fmt.Sprintf("entry %q overlaps entry %q (%s), this driver would not keep their order, "+
+			"and no ntuple rule says \"without this VLAN tag\"", e.Name, first.Name, first.At),
+		Fix: fmt.Sprintf("put %q before %q, or give it a vlan of its own", e.Name, first.Name),
+	}
+}
+
+// tooMany is the problem of the entry for which the locations do not suffice.
+// It has the given number of targets, its rules begin at number `from`.
+func (c *compiler) tooMany(i, targets, from, liveBefore int) Problem {
+	e := &c.entries[i]
+	text := fmt.Sprintf("entry %q needs at least %d locations, %d of %d are left",
+		e.Name, max(targets, c.live-liveBefore), max(0, c.budget-liveBefore), c.budget)
+	if j := c.overlapped(i, from); j >= 0 {
+		text += fmt.Sprintf("; it overlaps entry %q (%s) and must be made disjoint from it", c.entries[j].Name, c.entries[j].At)
+	}
+	if after := len(c.entries) - i - 1; after > 0 {
+		text += fmt.Sprintf("; it and the %d after it are left out", after)
+	}
+	return Problem{Severity: Failed, Entry: e.Name, At: e.At, Text: text,
+		Fix: "widen `locations`, or use fewer buckets, ports or prefixes"}
+}
+
+// overlapped is an earlier entry, with another action, that rules of entry i
+// from number `from` on meet; -1 if there is none.
+func (c *compiler) overlapped(i, from int) int {
+	for _, r := range c.rules[from:] {
+		for _, id := range r.meets {
+			if other := &c.rules[id]; other.entry < i && other.action != r.action {
+				return other.entry
+			}
+		}
+	}
+	return -1
+}
+
+// undo takes back the rules from number `from` on.
+func (c *compiler) undo(from int) {
+	for id := from; id < len(c.rules); id++ {
+		c.drop(id)
+	}
+}
+
+func (c *compiler) drop(id int) {
+	if r := &c.rules[id]; !r.gone {
+		r.gone = true
+		c.live--
+	}
+}
+
+// wanted is the rules that are left, in reading order.
+func (c *compiler) wanted() (rules []Wanted) {
+	for i := range c.rules {
+		if r := &c.rules[i]; !r.gone {
+			rules = append(rules, Wanted{Rule{r.match, r.action}, r.entry})
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b Wanted) int { return cmp.Compare(a.Entry, b.Entry) })
+	return rules
+}
+
+func (c *compiler) usage(rules []Wanted, imbalance []float64) (usage []Usage) {
+	for _, r := range rules {
+		if n := len(usage); n == 0 || usage[n-1].Entry != r.Entry {
+			usage = append(usage, Usage{Entry: r.Entry, Imbalance: imbalance[r.Entry]})
+		}
+		usage[len(usage)-1].Rules++
+	}
+	return usage
+}

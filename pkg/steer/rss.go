@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import "encoding/binary"
+
+// RSS is the default path: a Toeplitz hash over the addresses, and the ports
+// where the NIC parses them, looked up in an indirection table of queues. Make
+// it with NewRSS.
+type RSS struct {
+	table []uint32
+	// hash holds, for each byte of the input and each of its values, the part
+	// that it contributes to the hash (the hash is linear).
+	hash [inputBytes][256]uint32
+}
+
+// inputBytes is the longest input: two IPv6 addresses and two ports.
+const inputBytes = 16 + 16 + 4
+
+// verificationKey is the key of the published RSS test vectors. Drivers take a
+// random one at each boot; a fixed one makes simulations repeatable.
+var verificationKey = [40]byte{
+	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+	0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+	0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+}
+
+// DefaultRSS spreads over queues 0 to queues-1 by turns, as
+// ethtool_rxfh_indir_default does, with the key of the published test vectors.
+func DefaultRSS(queues uint32) *RSS {
+	size := uint32(128)
+	for size < queues {
+		size *= 2
+	}
+	table := make([]uint32, size)
+	for i := range table {
+		table[i] = uint32(i) % max(queues, 1)
+	}
+	return NewRSS(verificationKey, table)
+}
+
+// NewRSS hashes with key and looks the low bits up in table, whose length is a
+// power of two and at least 1.
+func NewRSS(key [40]byte, table []uint32) *RSS {
+	r := &RSS{table: table}
+	for i := range inputBytes {
+		var from [8]byte
+		copy(from[:], key[i:])
+		window := binary.BigEndian.Uint64(from[:])
+		for v := range 256 {
+			for bit := range 8 {
+				if v&(0x80>>bit) != 0 {
+					r.hash[i][v] ^= uint32(window << bit >> 32)
+				}
+			}
+		}
+	}
+	return r
+}
+
+// Queue is the queue of p on the default path; queue of table entry 0 for what
+// is not IP.
+func (r *RSS) Queue(p *Packet) uint32 {
+	return r.table[r.Hash(p)&uint32(len(r.table)-1)]
+}
+
+// Hash is the Toeplitz hash of p: over the addresses, and for TCP and UDP that
+// are not fragments also the ports; 0 for what is not IP.
+func (r *RSS) Hash(p *Packet) (h uint32) {
+	n := 0
+	add := func(bytes []byte) {
+		for _, b := range bytes {
+			h ^= r.hash[n][b]
+			n++
+		}
+	}
+	switch p.Family {
+	case IPv4:
+		add(p.Source[:4])
+		add(p.Destination[:4])
+	case IPv6:
+		add(p.Source[:])
+		add(p.Destination[:])
+	default:
+		return 0
+	}
+	if p.HasL4 && (p.Protocol == 6 || p.Protocol == 17) {
+		var ports [4]byte
+		binary.BigEndian.PutUint32(ports[:], p.L4)
+		add(ports[:])
+	}
+	return h
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package steer
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// String is FILE:LINE:COL, or "" for no place.
+func (o Origin) String() string {
+	if o.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column)
+}
+
+// Caret is the line of the file and a caret under the column, each with a final
+// newline and indented by indent; "" when the line is not known.
+func (o Origin) Caret(indent string) string {
+	if o.Text == "" || o.Column < 1 {
+		return ""
+	}
+	var under strings.Builder
+	for i, r := range []rune(o.Text) {
+		if i == o.Column-1 {
+			break
+		}
+		if r != '\t' {
+			r = ' '
+		}
+		under.WriteRune(r)
+	}
+	return indent + o.Text + "\n" + indent + under.String() + "^\n"
+}
+
+// String is the problem as a person reads it: place, text, the line with a caret
+// under it, and what to do.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.At.File != "" {
+		b.WriteString(p.At.String() + ": ")
+	}
+	b.WriteString(p.Text + "\n" + p.At.Caret("    "))
+	if p.Fix != "" {
+		b.WriteString("  Fix: " + p.Fix + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var severityNames = map[Severity]string{Notice: "notice", Blocked: "blocked", Failed: "failed"}
+
+func (s Severity) String() string { return severityNames[s] }
+
+var flowNames = map[FlowType]string{
+	Other: "other", Ether: "ether", IP4: "ip4", IP6: "ip6", TCP4: "tcp4", TCP6: "tcp6",
+	UDP4: "udp4", UDP6: "udp6", SCTP4: "sctp4", SCTP6: "sctp6",
+}
+
+// String is the flow type in the words of ethtool(8).
+func (t FlowType) String() string { return flowNames[t] }
+
+// String is "queue N" or "drop", with the virtual function or RSS context of
+// rules that have one.
+func (a Action) String() string {
+	switch {
+	case a.Drop:
+		return "drop"
+	case a.Context != NoContext:
+		return fmt.Sprintf("rss context %d from queue %d", a.Context, a.Queue)
+	case a.VF != 0:
+		return fmt.Sprintf("vf %d queue %d", a.VF-1, a.Queue)
+	}
+	return fmt.Sprintf("queue %d", a.Queue)
+}
+
+// String is a rule such as "ip4 proto 253 l4data 0x3/0xf -> queue 3".
+func (r Rule) String() string { return r.Match.String() + " -> " + r.Action.String() }
+
+// String is the match in value/mask form; a mask of all ones is left out.
+func (m Match) String() string {
+	if m.Flow == Other {
+		return fmt.Sprintf("other %x", m.Opaque)
+	}
+	var b strings.Builder
+	b.WriteString(m.Flow.String())
+	bits := func(name, format string, value, mask, ones uint64) {
+		if mask == 0 {
+			return
+		}
+		fmt.Fprintf(&b, " %s "+format, name, value)
+		if mask != ones {
+			fmt.Fprintf(&b, "/0x%x", mask)
+		}
+	}
+	family, _ := m.Flow.Family()
+	for _, a := range []struct {
+		name string
+		addr AddrBits
+	}{{"src", m.Source}, {"dst", m.Destination}} {
+		if a.addr.Mask != [16]byte{} {
+			b.WriteString(" " + a.name + " " + a.addr.text(family))
+		}
+	}
+	bits("proto", "%d", uint64(m.Protocol.Value), uint64(m.Protocol.Mask), 0xff)
+	if m.L4Data.Mask != 0 {
+		fmt.Fprintf(&b, " l4data 0x%x/0x%x", m.L4Data.Value, m.L4Data.Mask)
+	}
+	bits("src-port", "%d", uint64(m.SourcePort.Value), uint64(m.SourcePort.Mask), 0xffff)
+	bits("dst-port", "%d", uint64(m.DestinationPort.Value), uint64(m.DestinationPort.Mask), 0xffff)
+	bits("tos", "0x%x", uint64(m.TOS.Value), uint64(m.TOS.Mask), 0xff)
+	bits("ether-type", "0x%04x", uint64(m.EtherType.Value), uint64(m.EtherType.Mask), 0xffff)
+	for _, a := range []struct {
+		name string
+		mac  MACBits
+	}{{"src-mac", m.SourceMAC}, {"dst-mac", m.DestinationMAC}} {
+		if a.mac.Mask != [6]byte{} {
+			b.WriteString(" " + a.name + " " + a.mac.text())
+		}
+	}
+	bits("vlan", "%d", uint64(m.VLAN.Value), uint64(m.VLAN.Mask), 0x0fff)
+	bits("vlan-ether-type", "0x%04x", uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask), 0xffff)
+	return b.String()
+}
+
+// text is a prefix where the mask is one, else address/mask.
+func (a AddrBits) text(f Family) string {
+	if p, ok := a.Prefix(f); ok {
+		return p.String()
+	}
+	return a.ip(a.Value, f) + "/" + a.ip(a.Mask, f)
+}
+
+func (AddrBits) ip(b [16]byte, f Family) string {
+	if f == IPv4 {
+		return netip.AddrFrom4([4]byte(b[:4])).String()
+	}
+	return netip.AddrFrom16(b).String()
+}
+
+func (m MACBits) text() string {
+	s := net.HardwareAddr(m.Value[:]).String()
+	if m.Mask != [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} {
+		s += "/" + net.HardwareAddr(m.Mask[:]).String()
+	}
+	return s
+}
+
+// Ethtool is the rule as arguments of `ethtool -N LINK`, without a location. In
+// ethtool(8) a mask bit 1 means "ignore", the inverse of Match. nil for a rule
+// of Flow Other.
+func (r Rule) Ethtool() []string {
+	m := &r.Match
+	if m.Flow == Other {
+		return nil
+	}
+	args := []string{"flow-type", m.Flow.String()}
+	bits := func(name, format string, value, mask, ones uint64) {
+		if mask == 0 {
+			return
+		}
+		args = append(args, name, fmt.Sprintf(format, value))
+		if mask != ones {
+			args = append(args, "m", fmt.Sprintf("0x%x", ^mask&ones))
+		}
+	}
+	args = append(args, m.ethtoolAddresses()...)
+	bits("l4proto", "%d", uint64(m.Protocol.Value), uint64(m.Protocol.Mask), 0xff)
+	bits("l4data", "0x%x", uint64(m.L4Data.Value), uint64(m.L4Data.Mask), 0xffffffff)
+	bits("src-port", "%d", uint64(m.SourcePort.Value), uint64(m.SourcePort.Mask), 0xffff)
+	bits("dst-port", "%d", uint64(m.DestinationPort.Value), uint64(m.DestinationPort.Mask), 0xffff)
+	tos := "tos"
+	if f, _ := m.Flow.Family(); f == IPv6 {
+		tos = "tclass"
+	}
+	bits(tos, "0x%x", uint64(m.TOS.Value), uint64(m.TOS.Mask), 0xff)
+	bits("proto", "0x%x", uint64(m.EtherType.Value), uint64(m.EtherType.Mask), 0xffff)
+	bits("vlan", "0x%x", uint64(m.VLAN.Value), uint64(m.VLAN.Mask), 0xffff)
+	bits("vlan-etype", "0x%x", uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask), 0xffff)
+	return append(args, r.Action.ethtool()...)
+}
+
+func (m *Match) ethtoolAddresses() (args []string) {
+	family, _ := m.Flow.Family()
+	for _, a := range []struct {
+		name string
+		addr AddrBits
+	}{{"src-ip", m.Source}, {"dst-ip", m.Destination}} {
+		if a.addr.Mask == [16]byte{} {
+			continue
+		}
+		args = append(args, a.name, a.addr.ip(a.addr.Value, family))
+		ignored := inverted(a.addr.Mask[:])
+		if family == IPv4 {
+			clear(ignored[4:])
+		}
+		if [16]byte(ignored) != [16]byte{} {
+			args = append(args, "m", a.addr.ip([16]byte(ignored), family))
+		}
+	}
+	dst := "dst-mac"
+	if m.Flow == Ether {
+		dst = "dst"
+	}
+	for _, a := range []struct {
+		name string
+		mac  MACBits
+	}{{"src", m.SourceMAC}, {dst, m.DestinationMAC}} {
+		if a.mac.Mask == [6]byte{} {
+			continue
+		}
+		args = append(args, a.name, net.HardwareAddr(a.mac.Value[:]).String())
+		if ignored := inverted(a.mac.Mask[:]); [6]byte(ignored) != [6]byte{} {
+			args = append(args, "m", net.HardwareAddr(ignored).String())
+		}
+	}
+	return args
+}
+
+func inverted(mask []byte) []byte {
+	ignored := make([]byte, len(mask))
+	for i, b := range mask {
+		ignored[i] = ^b
+	}
+	return ignored
+}
+
+func (a Action) ethtool() (args []string) {
+	if a.Drop {
+		return []string{"action", "-1"}
+	}
+	if a.VF != 0 {
+		args = append(args, "vf", fmt.Sprint(a.VF-1), "queue", fmt.Sprint(a.Queue))
+	} else {
+		args = append(args, "action", fmt.Sprint(a.Queue))
+	}
+	if a.Context != NoContext {
+		args = append(args, "context", fmt.Sprint(a.Context))
+	}
+	return args
+}

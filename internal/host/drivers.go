@@ -11,10 +11,26 @@ import (
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
-// precedences is how drivers decide between overlapping rules. A driver that
-// is not here is steer.UnknownPrecedence.
+// precedences is how drivers decide between overlapping rules, by the name
+// that sysfs or `ethtool -i` gives them. linux/ethtool.h promises that the
+// lowest location wins, but many drivers hash, or choose places themselves; so
+// one that is not here is steer.UnknownPrecedence, which is always safe.
 var precedences = map[string]steer.Precedence{
+	// More matched fields win; the location is only a handle (mlx5
+	// en_fs_ethtool.c: the flow table is chosen by the number of fields).
 	"mlx5_core": steer.ByFields,
+
+	// The priority given to the firmware is the location (mlx4
+	// en_ethtool.c, mlx4_en_flow_replace: MLX4_DOMAIN_ETHTOOL | location).
+	"mlx4_core": steer.ByLocation, // sysfs
+	"mlx4_en":   steer.ByLocation, // ethtool -i
+
+	// Locations are indices, kept in ascending order, into a CAM of which the
+	// lowest hit counts (octeontx2 otx2_flows.c, otx2_alloc_mcam_entries).
+	"rvu_nicpf": steer.ByLocation, // sysfs
+	"rvu_nicvf": steer.ByLocation,
+	"rvu-nicpf": steer.ByLocation, // ethtool -i
+	"rvu-nicvf": steer.ByLocation,
 }
 
 // maxNodes is the parameter that only the patched mlx5_core has: how many
@@ -39,7 +55,7 @@ var noPatchedModule = steer.Problem{
 	Severity: steer.Blocked,
 	Needs:    steer.NeedL4Data,
 	Text:     "patched module not loaded: this mlx5_core cannot match l4data",
-	Fix:      "install the flexsteer-mlx5 module (see dkms status flexsteer-mlx5), then reboot, or reload mlx5_core",
+	Fix:      "dkms status flexsteer-mlx5; once it is installed, reboot or reload mlx5_core",
 }
 
 var takesNoRules = steer.Problem{

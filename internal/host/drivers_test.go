@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package host
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/flexsteer/flexsteer/pkg/steer"
+)
+
+func TestWhatADriverDecides(t *testing.T) {
+	patched := fstest.MapFS{maxNodes: file("4\n")}
+	rows := map[string]struct {
+		tree    fstest.MapFS
+		driver  string
+		want    steer.NIC
+		missing int
+	}{
+		"patched mlx5":        {patched, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: 4}, 0},
+		"one protocol":        {fstest.MapFS{maxNodes: file("1\n")}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: 1}, 0},
+		"stock mlx5":          {fstest.MapFS{}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: steer.AnyProtocols}, 1},
+		"unreadable value":    {fstest.MapFS{maxNodes: file("")}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: steer.AnyProtocols}, 1},
+		"mlx4":                {patched, "mlx4_en", steer.NIC{Precedence: steer.ByLocation, RawProtocols: steer.AnyProtocols}, 0},
+		"a driver not listed": {patched, "e1000e", steer.NIC{Precedence: steer.UnknownPrecedence, RawProtocols: steer.AnyProtocols}, 0},
+		"no driver":           {patched, "", steer.NIC{Precedence: steer.UnknownPrecedence, RawProtocols: steer.AnyProtocols}, 0},
+	}
+	for name, row := range rows {
+		got, missing := cardOf(row.tree, row.driver)
+		if got != row.want || len(missing) != row.missing {
+			t.Errorf("%s: %+v, %d prerequisites missing", name, got, len(missing))
+		}
+		for _, p := range missing {
+			if p.Severity != steer.Blocked || p.Needs != steer.NeedL4Data || p.Text == "" || p.Fix == "" {
+				t.Errorf("%s: prerequisite %q of severity %d, need %d", name, p.Text, p.Severity, p.Needs)
+			}
+		}
+	}
+}

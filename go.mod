@@ -25,3 +25,5 @@ require (
 	golang.org/x/text v0.37.0
 	gopkg.in/yaml.v3 v3.0.1
 )
+
+require golang.org/x/tools v0.44.0 // indirect

@@ -5,6 +5,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -87,15 +88,18 @@ func (l *Loop) visit(ctx context.Context, t *track) {
 const never = 365 * 24 * time.Hour
 
 func (l *Loop) converge(ctx context.Context, t *track) {
-	have, err := l.kernel.Observe(t.desired.Link)
+	found, err := l.kernel.Observe(t.desired.Link)
 	if err != nil {
 		l.fail(t, err, false, []steer.Problem{unreadable(t.desired.Link, err)})
 		return
 	}
+	plan, have := t.leftovers(found)
 	goal, problems := t.goal(have)
-	plan := t.plan(goal, have)
+	if t.managed {
+		plan = append(plan, steer.Diff(goal, have, t.desired.Own).Steps...)
+	}
 	t.count(goal, problems, have)
-	mistaken := verify(t.desired.Link, t.applied, have)
+	mistaken := verify(t.desired.Link, t.applied, found)
 	t.applied = nil
 	switch {
 	case len(plan) == 0:
@@ -107,7 +111,7 @@ func (l *Loop) converge(ctx context.Context, t *track) {
 	case t.changes >= restless:
 		l.backOff(t, retryBackOff, Failed, append(problems, unsettled(t.desired.Link, plan[0])))
 	default:
-		l.apply(ctx, t, plan, have, problems)
+		l.apply(ctx, t, plan, found, problems)
 	}
 }
 
@@ -127,20 +131,21 @@ func (t *track) goal(have steer.Observed) (steer.Goal, []steer.Problem) {
 	return steer.Check(t.desired, have)
 }
 
-// plan is the steps to take: locations managed formerly are emptied first, so
+// leftovers is the removals that empty the locations managed formerly, and what
+// the NIC holds without those rules: they are not foreign, and come first, so
 // that no match is at two locations.
-func (t *track) plan(goal steer.Goal, have steer.Observed) []steer.Step {
+func (t *track) leftovers(have steer.Observed) ([]steer.Step, steer.Observed) {
 	var steps []steer.Step
+	rules := maps.Clone(have.Rules)
 	for _, loc := range sortedLocations(have.Rules) {
-		inFormer := func(r steer.Range) bool { return r.Contains(loc) }
-		if slices.ContainsFunc(t.former, inFormer) && !slices.ContainsFunc(t.own, inFormer) {
+		inIt := func(r steer.Range) bool { return r.Contains(loc) }
+		if slices.ContainsFunc(t.former, inIt) && !slices.ContainsFunc(t.own, inIt) {
 			steps = append(steps, steer.Step{Kind: steer.Remove, Loc: loc, Rule: have.Rules[loc]})
+			delete(rules, loc)
 		}
 	}
-	if t.managed {
-		steps = append(steps, steer.Diff(goal, have, t.desired.Own).Steps...)
-	}
-	return steps
+	have.Rules = rules
+	return steps, have
 }
 
 // apply takes the steps in order up to the first error. A visit that changed
@@ -170,6 +175,7 @@ func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, p
 	p := refusal(t.desired, s, have, err)
 	t.applied = nil
 	if now, unreadable := l.kernel.Observe(t.desired.Link); unreadable == nil {
+		_, now = t.leftovers(now)
 		goal, _ := t.goal(now)
 		t.count(goal, problems, now)
 	}

@@ -97,12 +97,12 @@ func (f *faults) destinationMAC(n *yaml.Node) (m steer.MACBits, ok bool) {
 	}
 	m.Value, m.Mask = parseMAC(value), parseMAC(mask)
 	if m.Mask == [6]byte{} {
-		f.node(n, ruleText, what+": the mask is zero and compares nothing", "a set bit of the mask means compare")
+		f.node(n, ruleMask, what+": the mask is zero and compares nothing", "a set bit of the mask means compare")
 		return m, false
 	}
 	for i := range m.Value {
 		if m.Value[i]&^m.Mask[i] != 0 {
-			f.node(n, ruleHostBits, what+": the value has bits set outside the mask", "a set bit of the mask means compare; clear the others in the value")
+			f.node(n, ruleMask, what+": the value has bits set outside the mask", "a set bit of the mask means compare; clear the others in the value")
 			return m, false
 		}
 	}

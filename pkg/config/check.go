@@ -43,11 +43,25 @@ func (e *entry) checkAction(n *yaml.Node) {
 	slices.SortFunc(there, byPlace)
 	switch len(there) {
 	case 0:
+		if e.misspelt() {
+			return
+		}
 		e.node(n, ruleRequired, "this entry has no action", "add queue, queues, spread or drop")
 	case 1:
 	default:
 		e.also(there[1], there[0], ruleExcludes, fmt.Sprintf("%s and %s in one entry", there[0].Value, there[1].Value), "an entry has one action: keep one of them")
 	}
+}
+
+// misspelt is true if the entry has unknown keys: what seems to be missing may
+// be one of them.
+func (e *entry) misspelt() bool {
+	for k := range e.keys {
+		if find(entryKeys(), k) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func byPlace(a, b *yaml.Node) int {
@@ -63,6 +77,9 @@ func (e *entry) checkCompares(n *yaml.Node) {
 			return
 		}
 	}
+	if e.misspelt() {
+		return
+	}
 	e.node(n, ruleRequired, "this entry compares nothing and would take every packet", "add a protocol, or family: [ipv4, ipv6] for all IP packets")
 }
 
@@ -75,6 +92,9 @@ func (e *entry) checkProtocol() {
 			continue
 		}
 		if e.keys["protocol"] == nil {
+			if e.misspelt() {
+				return
+			}
 			e.node(n, ruleRequired, k+" without a protocol", "add protocol, such as udp or 146")
 			return
 		}
@@ -178,9 +198,9 @@ func (e *entry) checkICMP() {
 	}
 	switch f := e.out.Families[0]; {
 	case p.Value == 1 && f == steer.IPv6:
-		e.also(e.value["protocol"], e.families[0], ruleFamily, "protocol icmp is that of IPv4, but family is ipv6", "write icmpv6")
+		e.also(e.value["protocol"], e.families[0], ruleExcludes, "protocol icmp is that of IPv4, but family is ipv6", "write icmpv6")
 	case p.Value == 58 && f == steer.IPv4:
-		e.also(e.value["protocol"], e.families[0], ruleFamily, "protocol icmpv6 is that of IPv6, but family is ipv4", "write icmp")
+		e.also(e.value["protocol"], e.families[0], ruleExcludes, "protocol icmpv6 is that of IPv6, but family is ipv4", "write icmp")
 	}
 }
 

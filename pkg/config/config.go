@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -51,10 +52,10 @@ func LoadFiles(fsys fs.FS, files []string) (*Config, error) {
 	l.out = Config{Daemon: DefaultDaemon(), Found: true}
 	main, dropIns := sortFiles(files)
 	for _, file := range main {
-		l.load(file, dropIns[file])
-		delete(dropIns, file)
+		l.load(file, dropIns[relative(file)])
+		delete(dropIns, relative(file))
 	}
-	for _, file := range slices.SortedFunc(mapKeys(dropIns), byName) {
+	for _, file := range slices.SortedFunc(maps.Keys(dropIns), byName) {
 		l.check(file, dropIns[file])
 	}
 	return l.result()
@@ -164,6 +165,9 @@ func requireMatch(documents []document, parts []*policyPart) bool {
 		empty = empty && documents[i].root == nil
 	}
 	if empty {
+		return false
+	}
+	if d := documents[0]; d.root != nil && (d.root.Kind != yaml.MappingNode || d.broke(ruleKey)) {
 		return false
 	}
 	const text, hint = "no match: this policy is for no link", "add match: with the links, such as name: ens1f1np1"

@@ -51,7 +51,9 @@ func readEntry(f *faults, n *yaml.Node, defaultName string) (steer.Entry, bool) 
 	before := len(f.list) + f.missed
 	e := &entry{faults: f, value: map[string]*yaml.Node{}}
 	e.out.Name, e.out.At = defaultName, f.origin(n)
-	if e.keys = walk(f, n, whatEntry, entryKeys(), e); e.keys != nil {
+	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+		f.node(n, ruleRequired, "this entry is empty", "remove it, or say which packets it is for and what to do with them")
+	} else if e.keys = walk(f, n, whatEntry, entryKeys(), e); e.keys != nil {
 		e.check(n)
 	}
 	return e.out, len(f.list)+f.missed == before
@@ -154,7 +156,7 @@ func (e *entry) readL4Data(n *yaml.Node) {
 		return
 	}
 	first, second, found := strings.Cut(s, "/")
-	if !found || strings.ContainsAny(s, " \t") {
+	if !found || first == "" || second == "" || strings.ContainsAny(s, " \t") {
 		e.node(n, ruleText, fmt.Sprintf("l4data: %s is not VALUE/MASK", clip(printable(s))), "write 0x00000003/0x0000000f, for example")
 		return
 	}
@@ -172,9 +174,9 @@ func (e *entry) readL4Data(n *yaml.Node) {
 func (e *entry) l4data(n *yaml.Node, value, mask uint32) {
 	switch {
 	case mask == 0:
-		e.node(n, ruleNumber, "l4data: the mask is zero and compares nothing", "a set bit of the mask means compare (ethtool's own m is the inverse)")
+		e.node(n, ruleMask, "l4data: the mask is zero and compares nothing", "a set bit of the mask means compare (ethtool's own m is the inverse)")
 	case value&^mask != 0:
-		e.node(n, ruleHostBits, fmt.Sprintf("l4data: the value has bits %#x outside the mask", value&^mask), fmt.Sprintf("write 0x%08x/0x%08x; a set bit of the mask means compare (ethtool's own m is the inverse)", value&mask, mask))
+		e.node(n, ruleMask, fmt.Sprintf("l4data: the value has bits %#x outside the mask", value&^mask), fmt.Sprintf("write 0x%08x/0x%08x; a set bit of the mask means compare (ethtool's own m is the inverse)", value&mask, mask))
 	default:
 		e.out.L4Data, e.value["l4data"] = steer.Bits32{Value: value, Mask: mask}, n
 	}
@@ -205,7 +207,7 @@ func (e *entry) readEtherType(n *yaml.Node) {
 		return
 	}
 	if ours, has := etherTypeKeys[v]; has {
-		e.node(n, ruleExcludes, fmt.Sprintf("ether-type %#06x has a key of its own", v), "write "+ours)
+		e.node(n, ruleExcludes, fmt.Sprintf("ether-type 0x%04x has a key of its own", v), "write "+ours)
 		return
 	}
 	e.out.EtherType, e.value["ether-type"] = steer.Bits16{Value: uint16(v), Mask: 0xffff}, n

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -153,13 +152,13 @@ func fileError(file string, err error) *Error {
 }
 
 // sortFiles parts files into main files, by base name, and drop-ins by the main
-// file that they belong to.
+// file that they belong to, as io/fs names it.
 func sortFiles(files []string) (main []string, dropIns map[string][]string) {
 	dropIns = map[string][]string{}
 	for _, file := range slices.SortedFunc(slices.Values(files), byName) {
 		dir := path.Dir(path.Clean(file))
 		if strings.HasSuffix(dir, dropInSuffix) {
-			of := strings.TrimSuffix(dir, ".d")
+			of := relative(strings.TrimSuffix(dir, ".d"))
 			dropIns[of] = append(dropIns[of], file)
 			continue
 		}
@@ -171,5 +170,3 @@ func sortFiles(files []string) (main []string, dropIns map[string][]string) {
 func byName(a, b string) int {
 	return cmp.Or(cmp.Compare(path.Base(a), path.Base(b)), cmp.Compare(a, b))
 }
-
-func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

@@ -29,7 +29,8 @@ type lexer struct {
 	items   int       // values so far
 	first   bool      // this line is the first with content
 
-	scalarLine int // flow: line of the value just read, 0 after a separator
+	scalarLine int  // flow: line of the value just read, 0 after a separator
+	closed     bool // flow: that value ends with a quote or bracket, so a colon may touch it
 
 	started, ended bool // document markers
 	broken         bool // nothing below makes sense any more
@@ -166,6 +167,7 @@ func (l *lexer) blockLine() {
 	start := l.pos
 	value, ok := l.scalar()
 	if !ok {
+		l.pending = true
 		return
 	}
 	if value && l.at(":") && l.blankAt(l.pos+1) {
@@ -183,11 +185,16 @@ func (l *lexer) bare(start int, inItem bool) {
 	n := len(l.levels)
 	deeper := n > 0 && start > l.levels[n-1].column
 	flow := l.text[start] == '[' || l.text[start] == '{'
+	word, value, glued := strings.Cut(l.text[start:l.pos], ":")
 	switch {
+	case glued && homeOf(word) != "":
+		l.pending = true
+		l.fail(start+len(word), ruleLayout, "no space behind the colon", "write "+word+": "+clip(printable(value)))
 	case inItem, l.pending && deeper, l.first && flow:
 		l.pending = false
 		l.tail()
 	default:
+		l.pending = true
 		l.fail(start, ruleLayout, "a key with a colon is expected here", "write KEY: VALUE, with a space behind the colon")
 	}
 }
@@ -202,9 +209,11 @@ func (l *lexer) value() {
 		l.fail(l.pos, ruleLayout, "a list cannot start on the line of its key", "start a new line, or write [A, B]")
 		return
 	}
-	if _, ok := l.scalar(); ok {
-		l.tail()
+	if _, ok := l.scalar(); !ok {
+		l.pending = true
+		return
 	}
+	l.tail()
 }
 
 // tail checks that nothing but a comment follows.
@@ -313,8 +322,9 @@ func (l *lexer) flow() {
 		case c == ',':
 			l.scalarLine = 0
 			l.pos++
-		case c == ':' && (l.scalarLine > 0 || l.flowEndAt(l.pos+1)):
-			l.colon()
+		case c == ':' && l.scalarLine > 0 && (l.closed || l.flowEndAt(l.pos+1)):
+			l.scalarLine = 0
+			l.pos++
 		default:
 			l.flowScalar(c)
 		}
@@ -338,19 +348,10 @@ func (l *lexer) closeBracket(c byte) {
 		return
 	}
 	l.opens = l.opens[:n-1]
-	l.scalarLine = l.line
+	l.scalarLine, l.closed = l.line, true
 	if n == 1 {
 		l.scalarLine = 0
 	}
-	l.pos++
-}
-
-func (l *lexer) colon() {
-	if !l.flowEndAt(l.pos + 1) {
-		l.abort(l.pos, ruleLayout, "no space behind the colon", "write KEY: VALUE")
-		return
-	}
-	l.scalarLine = 0
 	l.pos++
 }
 
@@ -359,12 +360,13 @@ func (l *lexer) flowScalar(c byte) {
 		return
 	}
 	ok := false
-	if c == '"' || c == '\'' {
+	quote := c == '"' || c == '\''
+	if quote {
 		ok = l.quoted(c)
 	} else {
 		ok = l.mayStart(true) && l.plain(true)
 	}
-	l.scalarLine = l.line
+	l.scalarLine, l.closed = l.line, quote
 	l.broken = l.broken || !ok
 }
 
@@ -441,9 +443,11 @@ func (l *lexer) mayStart(flow bool) bool {
 	word := l.word(flow)
 	switch c := l.text[l.pos]; {
 	case c == '*':
-		text, hint = "unquoted \"*\": YAML takes "+word+" for an alias", "quote the pattern: \""+word+"\""
+		text, hint = "unquoted \"*\": YAML takes "+word+" for an alias", "quote a pattern: \""+word+"\"; aliases are not supported"
 	case c == '&':
 		text, hint = "anchor "+word, "write the value out where it is needed; anchors and aliases are not supported"
+	case l.at("!!"):
+		text, hint = "tag "+word, "remove it; tags are not supported"
 	case c == '!':
 		text, hint = "unquoted \"!\": YAML takes "+word+" for a tag", "quote the negation: \""+word+"\""
 	case c == '|' || c == '>':

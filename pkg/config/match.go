@@ -139,20 +139,20 @@ func (m *matchPart) patterns(n *yaml.Node, what string, check func(*yaml.Node, s
 	return out
 }
 
-// matchText is what a pattern may hold behind its "!": no spaces, no second "!".
-var matchText = regexp.MustCompile(`^[^\s!\x00-\x1f\x7f][^\s\x00-\x1f\x7f]{0,254}$`)
+// matchText is what a pattern may hold behind its "!": ASCII without spaces and
+// commas, and no second "!" at the start.
+var matchText = regexp.MustCompile(`^["-+\--~][!-+\--~]{0,254}$`)
 
 func (m *matchPart) wellFormed(n *yaml.Node, what, glob string) bool {
 	if !matchText.MatchString(glob) {
-		hint := "write one name or pattern; a list may hold several"
-		if strings.HasPrefix(glob, "!") {
+		hint := "write one name or pattern in ASCII; a list may hold several"
+		switch {
+		case strings.HasPrefix(glob, "!"):
 			hint = "one ! is enough"
+		case strings.ContainsAny(glob, ", "):
+			hint = separatorHint(n.Value)
 		}
 		m.node(n, ruleText, fmt.Sprintf("%s: %s is not a pattern", what, clip(printable(n.Value))), hint)
-		return false
-	}
-	if strings.Contains(glob, ",") && !strings.ContainsAny(glob, "[") {
-		m.node(n, ruleText, fmt.Sprintf("%s: a comma in %s", what, clip(printable(n.Value))), separatorHint(n.Value))
 		return false
 	}
 	if _, err := path.Match(glob, ""); err != nil {

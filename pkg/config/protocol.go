@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/flexsteer/flexsteer/pkg/steer"
 	"gopkg.in/yaml.v3"
@@ -38,11 +39,8 @@ func (f *faults) protocol(n *yaml.Node) (uint8, bool) {
 		f.node(n, ruleShape, "protocol is one value, not a list", "write one entry for each protocol")
 		return 0, false
 	}
-	letter := strings.IndexAny(strings.ToLower(n.Value), "ghijklmnopqrstuvwyz")
-	if n.Kind != yaml.ScalarNode || letter < 0 || isNull(n) {
-		if p, ok := protocols[n.Value]; ok { // ah, the one name of hexadecimal letters only
-			return p, true
-		}
+	name := n.Kind == yaml.ScalarNode && n.Value != "" && unicode.IsLetter([]rune(n.Value)[0])
+	if !name || isNull(n) {
 		v, ok := f.number(n, "protocol", boundsProtocol)
 		return uint8(v), ok
 	}

@@ -15,6 +15,8 @@ const (
 	ruleTwice    rule = "twice"    // the same key twice
 	ruleNotation rule = "notation" // a value that is right but written in another notation
 	ruleNumber   rule = "number"   // not a number, or out of range
+	ruleBounds   rule = "bounds"   // a number inside text, out of range
+	ruleMask     rule = "mask"     // a mask that compares nothing, or a value outside it
 	ruleText     rule = "text"     // not text, or not in the form wanted
 	ruleWord     rule = "word"     // not one of the words
 	ruleGlob     rule = "glob"     // not a pattern
@@ -27,7 +29,7 @@ const (
 	ruleParsed   rule = "parsed"   // raw bytes of a protocol that the NIC parses
 	ruleFamily   rule = "family"   // addresses and family disagree
 	ruleCount    rule = "count"    // number of queues and number of ports
-	ruleBuckets  rule = "buckets"  // buckets against bits and queues
+	ruleBuckets  rule = "buckets"  // number of buckets, bits and queues
 	ruleBits     rule = "bits"     // spread bits that do not vary
 	ruleNames    rule = "names"    // two entries of one name
 	ruleHome     rule = "home"     // right key, wrong file

@@ -16,14 +16,14 @@ import (
 // plain reports whether n is a scalar without quotes.
 func plain(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Style == 0 }
 
-// isNull is true for the values that YAML reads as null: nothing, ~, null.
+// isNull is true for the values that YAML 1.2 reads as null.
 func isNull(n *yaml.Node) bool {
-	return plain(n) && (n.Value == "" || n.Value == "~" || strings.EqualFold(n.Value, "null"))
+	return plain(n) && slices.Contains([]string{"", "~", "null", "Null", "NULL"}, n.Value)
 }
 
 // isBool is true for the values that YAML 1.2 reads as true or false.
 func isBool(n *yaml.Node) bool {
-	return plain(n) && (strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false"))
+	return plain(n) && slices.Contains([]string{"true", "True", "TRUE", "false", "False", "FALSE"}, n.Value)
 }
 
 // notText matches the plain values that YAML 1.2 reads as a number.
@@ -143,14 +143,18 @@ func unquoteHint(s string, b bounds) string {
 // behind its start.
 func (f *faults) numeral(n *yaml.Node, offset int, s, what string, b bounds) (uint64, bool) {
 	v, ok := parseNumber(s)
+	outside := ruleNumber
+	if s != n.Value || !plain(n) {
+		outside = ruleBounds
+	}
 	switch {
 	case !ok && overlong(s):
-		f.inside(n, offset, ruleNumber, fmt.Sprintf("%s: %s is too large", what, clip(s)), "write a number "+b.String())
+		f.inside(n, offset, outside, fmt.Sprintf("%s: %s is too large", what, clip(s)), "write a number "+b.String())
 	case !ok:
 		r, hint := otherNotation(s, b)
 		f.inside(n, offset, r, fmt.Sprintf("%s: %s is not a plain number", what, clip(printable(s))), hint)
 	case v < b.min || v > b.max:
-		f.inside(n, offset, ruleNumber, fmt.Sprintf("%s: %s is not %s", what, s, b), "")
+		f.inside(n, offset, outside, fmt.Sprintf("%s: %s is not %s", what, s, b), "")
 	default:
 		return v, true
 	}
@@ -294,7 +298,7 @@ func (f *faults) span(n *yaml.Node, what string, b bounds) (span, bool) {
 }
 
 func separatorHint(s string) string {
-	if strings.Contains(s, ",") {
+	if strings.ContainsAny(s, ", ") {
 		return "write a list: [" + strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' }), ", ") + "]"
 	}
 	return "write a range with a hyphen: " + clip(strings.ReplaceAll(s, ":", "-"))

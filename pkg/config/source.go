@@ -5,6 +5,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,6 +61,11 @@ func (f *faults) at(line, column int, r rule, text, hint string) {
 
 func (f *faults) whole(r rule, text, hint string) {
 	f.add(&Error{At: steer.Origin{File: f.src.name}, Text: text, Hint: hint, rule: r})
+}
+
+// broke reports whether some fault is of rule r.
+func (f *faults) broke(r rule) bool {
+	return slices.ContainsFunc(f.list, func(e *Error) bool { return e.rule == r })
 }
 
 // errors is what was found, and how much more there was.

@@ -84,7 +84,7 @@ func (s *spread) mask(n *yaml.Node) (uint32, bool) {
 	if n.Kind == yaml.ScalarNode && hexadecimal.MatchString(n.Value) {
 		v, ok := s.numeral(n, 0, n.Value, "by", boundsWord)
 		if ok && v == 0 {
-			s.node(n, ruleNumber, "by: no bit is set", "set the bits that tell the traffic apart, such as \"0x0000000f\"")
+			s.node(n, ruleMask, "by: no bit is set", "set the bits that tell the traffic apart, such as \"0x0000000f\"")
 			return 0, false
 		}
 		return uint32(v), ok
@@ -105,7 +105,11 @@ func (s *spread) readOver(n *yaml.Node) {
 		s.readWeights(n)
 		return
 	}
-	if plain(n) && !isNull(n) && !strings.ContainsAny(n.Value, "-:,") {
+	if isNull(n) {
+		s.node(n, ruleShape, "over has no value", missingSpread["over"])
+		return
+	}
+	if plain(n) && !strings.ContainsAny(n.Value, "-:,") {
 		v, ok := s.number(n, "over", boundsQueue)
 		if ok {
 			s.node(n, ruleShape, "over: one number could be a queue or a number of queues", fmt.Sprintf("write over: 0-%d for %d queues, or queue: %d for one", max(v, 1)-1, max(v, 1), v))
@@ -165,7 +169,7 @@ func (s *spread) readBuckets(n *yaml.Node) {
 	}
 	if v&(v-1) != 0 {
 		up := uint64(1) << bits.Len64(v)
-		s.node(n, ruleBuckets, fmt.Sprintf("buckets: %d is not a power of two", v), fmt.Sprintf("write %d or %d", up/2, min(up, boundsBuckets.max)))
+		s.node(n, ruleNumber, fmt.Sprintf("buckets: %d is not a power of two", v), fmt.Sprintf("write %d or %d", up/2, min(up, boundsBuckets.max)))
 		return
 	}
 	s.out.Buckets, s.buckets = int(v), n

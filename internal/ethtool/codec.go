@@ -111,7 +111,7 @@ func encode(r steer.Rule) (rxnfc, error) {
 
 func canonicalAction(a steer.Action) steer.Action {
 	if a.Drop {
-		a.Queue, a.VF = 0, 0
+		return steer.Drop
 	}
 	return a
 }
@@ -253,6 +253,9 @@ func (x *rxnfc) canonicalise() {
 	if flowType(flow) == flowIP4 && x[offVersion+maskAfter] == 0 && v <= versionIP4 {
 		x[offVersion] = versionIP4
 	}
+	if x.cookie() == cookieDrop {
+		flow &^= flagRSS // a dropped packet is not spread
+	}
 	if flow&flagRSS == 0 {
 		x.setContext(0)
 	}
@@ -288,16 +291,15 @@ func anySet(b []byte) bool {
 // action reads ring_cookie and the RSS context; ok is false for a cookie
 // without a meaning here, and for context 0, which steer has no word for.
 func (x *rxnfc) action() (a steer.Action, ok bool) {
+	cookie := x.cookie()
+	if cookie == cookieDrop {
+		return steer.Drop, true
+	}
 	if x.flow()&flagRSS != 0 {
 		a.Context = binary.NativeEndian.Uint32(x[offRSSContext:])
 		if a.Context == steer.NoContext {
 			return steer.Action{}, false
 		}
-	}
-	cookie := binary.NativeEndian.Uint64(x[offCookie:])
-	if cookie == cookieDrop {
-		a.Drop = true
-		return a, true
 	}
 	if cookie>>cookieWidth != 0 {
 		return steer.Action{}, false
@@ -317,6 +319,8 @@ func (x *rxnfc) setAction(a steer.Action) {
 		x.setContext(a.Context)
 	}
 }
+
+func (x *rxnfc) cookie() uint64 { return binary.NativeEndian.Uint64(x[offCookie:]) }
 
 func (x *rxnfc) setContext(c uint32) { binary.NativeEndian.PutUint32(x[offRSSContext:], c) }
 

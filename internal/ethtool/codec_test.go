@@ -45,7 +45,7 @@ func TestEncodeMakesARuleCanonical(t *testing.T) {
 			Protocol: steer.Bits8{Value: 253},
 			L4Data:   steer.Bits32{Value: 0xff, Mask: 0x0f},
 		},
-		Action: steer.Action{Drop: true, Queue: 5, VF: 2},
+		Action: steer.Action{Drop: true, Queue: 5, VF: 2, Context: 3},
 	}
 	x, err := Encode(0, loose)
 	if err != nil {
@@ -165,6 +165,14 @@ func TestFormsThatTheKernelTakesForOneAreOne(t *testing.T) {
 		"padding before the cookie":       func(x *rxnfc) { x[offMaskEnd] = 1 },
 		"command and data of the request": func(x *rxnfc) { x[0], x[offData] = 0x2f, 9 },
 	}
+	dropped := rxnfc(want)
+	dropped.setAction(steer.Drop)
+	_, drop := Decode(dropped[:])
+	dropped.setFlow(dropped.flow() | flagRSS)
+	dropped.setContext(2)
+	if _, got := Decode(dropped[:]); got != drop || got.Action != steer.Drop {
+		t.Errorf("a drop within an RSS context is %+v", got.Action)
+	}
 	_, rule := Decode(want[:])
 	for name, change := range rows {
 		x := rxnfc(want)
@@ -250,7 +258,7 @@ func randomAction(rng *rand.Rand) steer.Action {
 	var a steer.Action
 	switch rng.IntN(5) {
 	case 0:
-		a.Drop = true
+		return steer.Drop
 	case 1:
 		a.Queue, a.VF = rng.Uint32N(64), uint8(1+rng.IntN(255))
 	default:

@@ -85,9 +85,8 @@ type (
 )
 
 var (
-	severityWords = map[steer.Severity]string{steer.Notice: "notice", steer.Blocked: "blocked", steer.Failed: "failed"}
-	needWords     = map[steer.Need]string{steer.NeedNothing: "", steer.NeedL4Data: "l4data"}
-	states        = []reconcile.State{reconcile.Unmanaged, reconcile.Pending, reconcile.Configuring,
+	severities = []steer.Severity{steer.Notice, steer.Blocked, steer.Failed}
+	states     = []reconcile.State{reconcile.Unmanaged, reconcile.Pending, reconcile.Configuring,
 		reconcile.Configured, reconcile.Blocked, reconcile.Failed}
 )
 
@@ -177,7 +176,7 @@ func linkIn(f linkFile) (reconcile.LinkStatus, error) {
 }
 
 func problemOut(p steer.Problem) problemFile {
-	f := problemFile{Severity: severityWords[p.Severity], Needs: needWords[p.Needs], Entry: p.Entry, Text: p.Text, Fix: p.Fix}
+	f := problemFile{Severity: p.Severity.String(), Needs: needOut(p.Needs), Entry: p.Entry, Text: p.Text, Fix: p.Fix}
 	if p.At != (steer.Origin{}) {
 		at := placeFile(p.At)
 		f.At = &at
@@ -187,25 +186,27 @@ func problemOut(p steer.Problem) problemFile {
 
 func problemIn(f problemFile) (steer.Problem, error) {
 	p := steer.Problem{Entry: f.Entry, Text: f.Text, Fix: f.Fix}
-	var known bool
-	if p.Severity, known = keyOf(severityWords, f.Severity); !known {
+	i := slices.IndexFunc(severities, func(s steer.Severity) bool { return s.String() == f.Severity })
+	if i < 0 {
 		return p, fmt.Errorf("unknown severity %q", f.Severity)
 	}
-	p.Needs, _ = keyOf(needWords, f.Needs)
+	p.Severity = severities[i]
+	if f.Needs == needL4Data {
+		p.Needs = steer.NeedL4Data
+	}
 	if f.At != nil {
 		p.At = steer.Origin(*f.At)
 	}
 	return p, nil
 }
 
-func keyOf[K comparable](words map[K]string, word string) (K, bool) {
-	for k, w := range words {
-		if w == word {
-			return k, true
-		}
+const needL4Data = "l4data"
+
+func needOut(n steer.Need) string {
+	if n == steer.NeedL4Data {
+		return needL4Data
 	}
-	var none K
-	return none, false
+	return ""
 }
 
 // each makes [] of an empty list, so that readers need not tell it from null.

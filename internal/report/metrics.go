@@ -51,8 +51,8 @@ func (m *metrics) links(links []reconcile.LinkStatus) {
 	m.perLink(links, "flexsteer_rules_foreign", "Rules outside the locations of flexsteer.", func(l reconcile.LinkStatus) int { return l.Foreign })
 	m.family("flexsteer_link_problems", "gauge", "Problems of the link by severity.")
 	for _, l := range links {
-		for _, severity := range []steer.Severity{steer.Notice, steer.Blocked, steer.Failed} {
-			m.sample("flexsteer_link_problems", float64(countOf(l.Problems, severity)), "link", l.Link.Name, "severity", severityWords[severity])
+		for _, severity := range severities {
+			m.sample("flexsteer_link_problems", float64(countOf(l.Problems, severity)), "link", l.Link.Name, "severity", severity.String())
 		}
 	}
 	m.family("flexsteer_entry_rules", "gauge", "Rules of an entry of the configuration.")

@@ -107,12 +107,16 @@ func columnWidths(rows [][]string) []int {
 }
 
 // cut shortens text to room columns, unless width says that there is no limit.
+// The middle goes: the place is in front, and the cause at the end.
 func cut(text string, room, width int) string {
 	const least = 12 // less is of no use to anybody: let the terminal wrap
-	if width <= 0 || utf8.RuneCountInString(text) <= max(room, least) {
+	room = max(room, least)
+	runes := []rune(text)
+	if width <= 0 || len(runes) <= room {
 		return text
 	}
-	return string([]rune(text)[:max(room, least)-1]) + "…"
+	tail := room / 2
+	return string(runes[:room-1-tail]) + "…" + string(runes[len(runes)-tail:])
 }
 
 func orDash(s string) string {
@@ -203,7 +207,7 @@ var severityStates = map[steer.Severity]reconcile.State{steer.Blocked: reconcile
 func (f fields) problems(problems []steer.Problem, o Options) {
 	var lines []string
 	for _, p := range problems {
-		lines = append(lines, o.paint(severityStates[p.Severity], severityWords[p.Severity])+": "+problemHead(p))
+		lines = append(lines, o.paint(severityStates[p.Severity], p.Severity.String())+": "+problemHead(p))
 		if text := plain(p.At.Text); strings.TrimSpace(text) != "" {
 			lines = append(lines, "    "+text, "    "+strings.Repeat(" ", max(0, min(p.At.Column-1, utf8.RuneCountInString(text))))+"^")
 		}

@@ -29,8 +29,7 @@ type lexer struct {
 	items   int       // values so far
 	first   bool      // this line is the first with content
 
-	scalarLine int  // flow: line of the value just read, 0 after a separator
-	closed     bool // flow: that value ends with a quote or bracket, so a colon may touch it
+	last value // flow: the value just read, none after a separator
 
 	started, ended bool // document markers
 	broken         bool // nothing below makes sense any more
@@ -45,6 +44,16 @@ type level struct {
 type bracket struct {
 	char         byte
 	line, column int
+	offset       int  // of column, in bytes
+	colon        bool // the item being read has its colon
+}
+
+// value is a scalar or a closed collection in flow context.
+type value struct {
+	line   int  // where it ends; 0: no value
+	start  int  // where it starts
+	offset int  // in that line, in bytes
+	closed bool // it ends with a quote or bracket, so a colon may touch it
 }
 
 // lex checks the layout of src and returns its text for the YAML library.
@@ -69,6 +78,7 @@ func (l *lexer) readLine() {
 	}
 	if len(l.opens) > 0 {
 		l.flow()
+		l.tail()
 	} else {
 		l.blockLine()
 	}
@@ -153,12 +163,17 @@ func (l *lexer) blockLine() {
 	column := l.pos
 	l.first = len(l.levels) == 0 && l.items == 0
 	for l.at("-") && l.blankAt(l.pos+1) {
-		if !l.open(l.pos, true, l.pos > column) {
+		if !l.count() || !l.open(l.pos, true, l.pos > column) {
 			return
 		}
-		l.pos++
+		behind := l.pos + 1
+		l.pos = behind
 		l.skipBlanks()
 		l.pending = true
+		if tab := strings.IndexByte(l.text[behind:l.pos], '\t'); tab >= 0 {
+			l.fail(behind+tab, ruleLayout, "tab behind \"-\"", "use spaces")
+			return
+		}
 	}
 	if l.atEnd() {
 		return
@@ -171,9 +186,9 @@ func (l *lexer) blockLine() {
 		return
 	}
 	if value && l.at(":") && l.blankAt(l.pos+1) {
-		if l.open(start, false, inItem) {
+		if l.shortKey(start) && l.open(start, false, inItem) {
 			l.pos++
-			l.value()
+			l.behindKey()
 		}
 		return
 	}
@@ -199,8 +214,8 @@ func (l *lexer) bare(start int, inItem bool) {
 	}
 }
 
-// value reads what stands behind "key:" on the same line.
-func (l *lexer) value() {
+// behindKey reads what stands behind "key:" on the same line.
+func (l *lexer) behindKey() {
 	l.skipBlanks()
 	if l.pending = l.atEnd(); l.pending {
 		return
@@ -234,14 +249,15 @@ func (l *lexer) tail() {
 // open enters the list or mapping at a column, or goes on with it. Behind a
 // "-" on the same line a collection may start at any column.
 func (l *lexer) open(column int, list, inItem bool) bool {
-	for n := len(l.levels); n > 0; n = len(l.levels) {
+	before := len(l.levels)
+	for n := before; n > 0; n = len(l.levels) {
 		top := l.levels[n-1]
 		if top.column < column || (top.column == column && (list || !top.list)) {
 			break
 		}
 		l.levels = l.levels[:n-1]
 	}
-	expected := l.pending || inItem || l.first
+	expected := l.pending && len(l.levels) == before || inItem || l.first
 	l.pending = false
 	top := level{column: -1}
 	if n := len(l.levels); n > 0 {
@@ -320,11 +336,9 @@ func (l *lexer) flow() {
 				return
 			}
 		case c == ',':
-			l.scalarLine = 0
-			l.pos++
-		case c == ':' && l.scalarLine > 0 && (l.closed || l.flowEndAt(l.pos+1)):
-			l.scalarLine = 0
-			l.pos++
+			l.comma()
+		case c == ':' && l.last.line > 0 && (l.last.closed || l.flowEndAt(l.pos+1)):
+			l.colon()
 		default:
 			l.flowScalar(c)
 		}
@@ -335,7 +349,8 @@ func (l *lexer) openBracket(c byte) {
 	if l.missingComma() || !l.count() {
 		return
 	}
-	l.opens = append(l.opens, bracket{c, l.line, columns(l.text[:l.pos]) + 1})
+	l.opens = append(l.opens, bracket{char: c, line: l.line, column: columns(l.text[:l.pos]) + 1, offset: l.pos})
+	l.last = value{}
 	if l.checkDepth(l.pos) {
 		l.pos++
 	}
@@ -347,12 +362,49 @@ func (l *lexer) closeBracket(c byte) {
 		l.abort(l.pos, ruleLayout, fmt.Sprintf("%q closes nothing that is open", c), "")
 		return
 	}
+	open := l.opens[n-1]
 	l.opens = l.opens[:n-1]
-	l.scalarLine, l.closed = l.line, true
+	l.last = value{line: l.line, start: open.line, offset: open.offset, closed: true}
 	if n == 1 {
-		l.scalarLine = 0
+		l.last = value{}
 	}
 	l.pos++
+}
+
+func (l *lexer) comma() {
+	item := &l.opens[len(l.opens)-1]
+	if l.last.line == 0 && !item.colon {
+		l.abort(l.pos, ruleLayout, "nothing stands before this comma", "remove it")
+		return
+	}
+	l.last, item.colon = value{}, false
+	l.pos++
+}
+
+func (l *lexer) colon() {
+	item := &l.opens[len(l.opens)-1]
+	switch {
+	case item.colon:
+		l.abort(l.pos, ruleLayout, "a second colon in one item", "put a comma between the keys, or quote the value")
+		return
+	case l.last.start != l.line:
+		l.abort(l.pos, ruleLayout, "a key and its colon on two lines", "write KEY: VALUE")
+		return
+	case !l.shortKey(l.last.offset):
+		return
+	}
+	l.last, item.colon = value{}, true
+	l.pos++
+}
+
+// shortKey wants the colon at pos within reach of its key: YAML allows 1024
+// characters.
+func (l *lexer) shortKey(start int) bool {
+	if l.pos-start <= 1024 {
+		return true
+	}
+	l.abort(start, ruleLayout, "a key of more than 1024 bytes", "")
+	return false
 }
 
 func (l *lexer) flowScalar(c byte) {
@@ -360,19 +412,19 @@ func (l *lexer) flowScalar(c byte) {
 		return
 	}
 	ok := false
-	quote := c == '"' || c == '\''
-	if quote {
+	v := value{line: l.line, start: l.line, offset: l.pos, closed: c == '"' || c == '\''}
+	if v.closed {
 		ok = l.quoted(c)
 	} else {
 		ok = l.mayStart(true) && l.plain(true)
 	}
-	l.scalarLine, l.closed = l.line, quote
+	l.last = v
 	l.broken = l.broken || !ok
 }
 
 // missingComma reports a value right behind another one.
 func (l *lexer) missingComma() bool {
-	switch l.scalarLine {
+	switch l.last.line {
 	case 0:
 		return false
 	case l.line:
@@ -454,7 +506,7 @@ func (l *lexer) mayStart(flow bool) bool {
 		text, hint = "a text of several lines", "write the value on one line"
 	case c == '?' && (flow || l.blankAt(l.pos+1)):
 		text, hint = "a key in the long form of YAML", "write KEY: VALUE"
-	case strings.IndexByte("%@`,", c) >= 0:
+	case strings.IndexByte("%@`,#", c) >= 0:
 		text, hint, r = fmt.Sprintf("a value cannot start with %q", c), "quote it", ruleLayout
 	case c == ']' || c == '}':
 		text, r = fmt.Sprintf("%q closes nothing that is open", c), ruleLayout

@@ -56,6 +56,10 @@ func (f *faults) add(e *Error) {
 }
 
 func (f *faults) at(line, column int, r rule, text, hint string) {
+	if len(f.list) >= maxErrors {
+		f.missed++ // without making a place of it
+		return
+	}
 	f.add(&Error{At: f.src.origin(line, column), Text: text, Hint: hint, rule: r})
 }
 

@@ -141,12 +141,11 @@ type problem struct {
 	full string
 }
 
-var severityWords = map[steer.Severity]string{steer.Notice: "notice", steer.Blocked: "blocked", steer.Failed: "failed"}
 
 func problemsOf(problems []steer.Problem) []problem {
 	out := []problem{}
 	for _, p := range problems {
-		out = append(out, problem{severityWords[p.Severity], p.Entry, p.At.File, p.At.Line, p.At.Column, p.Text, p.Fix, p.String()})
+		out = append(out, problem{p.Severity.String(), p.Entry, p.At.File, p.At.Line, p.At.Column, p.Text, p.Fix, p.String()})
 	}
 	return out
 }

@@ -207,19 +207,19 @@ func parseFlows(texts []string) ([]simulate.Flow, error) {
 
 // simulation is the outcome as JSON.
 type simulation struct {
-	Packets    uint64         `json:"packets"`
-	Queues     uint32         `json:"queues"`
-	Driver     string         `json:"driver"`
-	Precedence string         `json:"precedence"`
-	Policies   []string       `json:"policies"`
-	Rules      int            `json:"rules"`
-	Unmatched  uint64         `json:"unmatched"`
-	Dropped    uint64         `json:"dropped"`
-	Outgoing   uint64         `json:"outgoing_left_out"`
-	Before     distribution   `json:"before"`
-	After      distribution   `json:"after"`
-	Entries    []simulEntry   `json:"entries"`
-	Problems   []problem      `json:"problems"`
+	Packets    uint64       `json:"packets"`
+	Queues     uint32       `json:"queues"`
+	Driver     string       `json:"driver"`
+	Precedence string       `json:"precedence"`
+	Policies   []string     `json:"policies"`
+	Rules      int          `json:"rules"`
+	Unmatched  uint64       `json:"unmatched"`
+	Dropped    uint64       `json:"dropped"`
+	Outgoing   uint64       `json:"outgoing_left_out"`
+	Before     distribution `json:"before"`
+	After      distribution `json:"after"`
+	Entries    []simulEntry `json:"entries"`
+	Problems   []problem    `json:"problems"`
 }
 
 type distribution struct {
@@ -249,7 +249,7 @@ func (a *app) printSimulation(s *simulate.Simulation, d steer.Desired, nic steer
 		return a.printJSON(out)
 	}
 	for _, p := range s.Problems {
-		a.note("%s: %s", severityWords[p.Severity], p)
+		a.note("%s: %s", p.Severity.String(), p)
 	}
 	fmt.Fprintf(a.out, "%s of %s\nNIC: %s, %s (%s)\nrules: %d from %s\n\n", simulate.Packets(s.Packets), name,
 		count(int(nic.Queues), "queue"), o.driver, precedenceTexts[nic.Precedence], s.Rules, cmp.Or(strings.Join(d.Policies, ", "), "no policy"))

@@ -111,6 +111,9 @@ func (f *Flow) complete(given map[string]bool) error {
 	if !given["family"] {
 		f.Families = familiesOf(f.Sources.prefixes, f.Destinations.prefixes)
 	}
+	if len(f.Families) == 0 {
+		return fmt.Errorf("source and destination: no family has both")
+	}
 	if !given["source"] {
 		f.Sources = addresses{prefixes: defaultSources}
 	}

@@ -135,19 +135,11 @@ func parseProtocol(v string, protocols Protocols) (uint8, error) {
 	return uint8(n), nil
 }
 
-// cutRandom takes "random" or "random:" off the front.
-func cutRandom(v string) (rest string, random bool) {
-	if v == "random" {
-		return "", true
-	}
-	return strings.CutPrefix(v, "random:")
-}
-
 func parseNumbers(v string) (numbers, error) {
-	rest, random := cutRandom(v)
-	if random && rest == "" {
+	if v == "random" {
 		return anyPort, nil
 	}
+	rest, random := strings.CutPrefix(v, "random:")
 	n := numbers{random: random}
 	for _, word := range strings.Split(rest, ",") {
 		first, last, isRange := strings.Cut(word, "-")
@@ -166,7 +158,7 @@ func parseNumbers(v string) (numbers, error) {
 }
 
 func parseAddresses(v string) (addresses, error) {
-	rest, random := cutRandom(v)
+	rest, random := strings.CutPrefix(v, "random:")
 	a := addresses{random: random}
 	for _, word := range strings.Split(rest, ",") {
 		p, err := netip.ParsePrefix(word)

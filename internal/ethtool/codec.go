@@ -246,11 +246,10 @@ func (x *rxnfc) canonicalise() {
 		x.clear(offVLANEther, offMatchEnd)
 	}
 	x.clear(offExt, offMAC)
-	v := x[offVersion]
 	for i := offMatch; i < offMatchEnd; i++ {
 		x[i] &= x[i+maskAfter]
 	}
-	if flowType(flow) == flowIP4 && x[offVersion+maskAfter] == 0 && v <= versionIP4 {
+	if flowType(flow) == flowIP4 && x[offVersion+maskAfter] == 0 {
 		x[offVersion] = versionIP4
 	}
 	if x.cookie() == cookieDrop {

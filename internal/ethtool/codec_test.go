@@ -155,6 +155,7 @@ func TestFormsThatTheKernelTakesForOneAreOne(t *testing.T) {
 	}
 	rows := map[string]func(x *rxnfc){
 		"ip_ver left 0":                   func(x *rxnfc) { x[offVersion] = 0 },
+		"ip_ver of another IP":            func(x *rxnfc) { x[offVersion] = 6 },
 		"value outside the mask":          func(x *rxnfc) { x[28] = 7 },
 		"FLOW_EXT without a mask":         func(x *rxnfc) { x.setFlow(x.flow() | flagExt) },
 		"FLOW_MAC_EXT without a mask":     func(x *rxnfc) { x.setFlow(x.flow() | flagMAC) },

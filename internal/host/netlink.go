@@ -74,7 +74,7 @@ func ask(protocol int, kind uint16, flags uint16, body []byte) ([]message, error
 }
 
 func collect(fd int, dump bool) (answers []message, err error) {
-	buffer := make([]byte, 64<<10)
+	buffer := make([]byte, 32<<10)
 	for {
 		var n int
 		if err := retry(func() (err error) { n, _, err = unix.Recvfrom(fd, buffer, 0); return err }); err != nil {

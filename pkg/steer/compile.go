@@ -212,7 +212,7 @@ func (c *compiler) expressible(pieces []cube, entry, earlier int) ([]cube, *Prob
 			kept = append(kept, q)
 			continue
 		}
-		if q.m[1]&^q.v[1]&flagL4 == 0 {
+		if q.m[0]&^q.v[0]&flagL4 == 0 {
 			return nil, c.conflict(entry, earlier)
 		}
 		c.noteFragments(entry, earlier)

@@ -9,25 +9,25 @@ import (
 
 // key is everything that a rule can look at in a packet, as one string of bits.
 //
-//	word 0  EtherType 16, tag type 16, TCI 16, protocol 8, TOS 8
-//	word 1  first four bytes behind the IP header 32, then the flags below
+//	word 0  from the top: EtherType 16, tag flag, TCI 16, protocol 8, L4 flag, TOS 8
+//	word 1  tag type 16, and in the low half the first four bytes behind the IP header
 //	word 2  destination MAC in the low 48 bits; word 3: source MAC
 //	words 4, 5  source address; words 6, 7  destination address
 //
 // The order matters to subtract: a match may look at an IP field only when it
-// fixes the EtherType, and at ports only when it fixes the protocol, so these
-// come first.
+// fixes the EtherType, at a tag only when there is one, and at ports only when
+// it fixes the protocol and they are there, so these come first.
 type key [8]uint64
 
 const (
-	flagL4     = 1 << 31 // the packet has four bytes behind its IP header
-	flagTagged = 1 << 30 // the packet has a VLAN tag
-
 	etherTypeShift = 48
-	tagTypeShift   = 32
-	tciShift       = 16
-	protocolShift  = 8
-	l4Shift        = 32
+	flagTagged     = 1 << 47 // the packet has a VLAN tag
+	tciShift       = 31
+	protocolShift  = 16
+	flagL4         = 1 << 15 // the packet has four bytes behind its IP header
+	tosShift       = 0
+
+	tagTypeShift = 48 // in word 1
 )
 
 // cube is the set of packets whose key equals v under the mask m. v has no bit
@@ -158,9 +158,9 @@ func (c *cube) setEthernet(m *Match) {
 	c.v[2], c.m[2] = word48(m.DestinationMAC.Value), word48(m.DestinationMAC.Mask)
 	c.v[3], c.m[3] = word48(m.SourceMAC.Value), word48(m.SourceMAC.Mask)
 	if m.VLAN.Mask != 0 || m.VLANEtherType.Mask != 0 {
-		c.set(1, 0, flagTagged, flagTagged)
+		c.set(0, 0, flagTagged, flagTagged)
 		c.set(0, tciShift, uint64(m.VLAN.Value), uint64(m.VLAN.Mask))
-		c.set(0, tagTypeShift, uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask))
+		c.set(1, tagTypeShift, uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask))
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *cube) setIP(m *Match) {
 	default:
 		return
 	}
-	c.set(0, 0, uint64(m.TOS.Value), uint64(m.TOS.Mask))
+	c.set(0, tosShift, uint64(m.TOS.Value), uint64(m.TOS.Mask))
 	for i := range 2 {
 		c.v[4+i] = binary.BigEndian.Uint64(m.Source.Value[8*i:])
 		c.m[4+i] = binary.BigEndian.Uint64(m.Source.Mask[8*i:])
@@ -192,8 +192,8 @@ func (c *cube) setL4(m *Match) {
 		c.set(0, protocolShift, uint64(m.Protocol.Value), uint64(m.Protocol.Mask))
 	}
 	if l4.Mask != 0 {
-		c.set(1, 0, flagL4, flagL4)
-		c.set(1, l4Shift, uint64(l4.Value), uint64(l4.Mask))
+		c.set(0, 0, flagL4, flagL4)
+		c.set(1, 0, uint64(l4.Value), uint64(l4.Mask))
 	}
 }
 
@@ -229,12 +229,12 @@ var flows = map[Family]map[uint8]FlowType{
 // match is the inverse of cubeOf. ok is false for sets that no ntuple rule can
 // name: untagged packets, packets without the bytes behind the IP header.
 func (c *cube) match() (m Match, ok bool) {
-	flags := c.m[1] & (flagL4 | flagTagged)
-	if flags&^c.v[1] != 0 {
+	flags := c.m[0] & (flagL4 | flagTagged)
+	if flags&^c.v[0] != 0 {
 		return m, false
 	}
 	m.VLAN = Bits16{uint16(c.v[0] >> tciShift), uint16(c.m[0] >> tciShift)}
-	m.VLANEtherType = Bits16{uint16(c.v[0] >> tagTypeShift), uint16(c.m[0] >> tagTypeShift)}
+	m.VLANEtherType = Bits16{uint16(c.v[1] >> tagTypeShift), uint16(c.m[1] >> tagTypeShift)}
 	if flags&flagTagged != 0 && m.VLAN.Mask == 0 && m.VLANEtherType.Mask == 0 {
 		return m, false
 	}
@@ -253,7 +253,7 @@ func (c *cube) match() (m Match, ok bool) {
 
 func (c *cube) matchIP(m *Match, f Family) bool {
 	m.Flow = map[Family]FlowType{IPv4: IP4, IPv6: IP6}[f]
-	m.TOS = Bits8{uint8(c.v[0]), uint8(c.m[0])}
+	m.TOS = Bits8{uint8(c.v[0] >> tosShift), uint8(c.m[0] >> tosShift)}
 	for i := range 2 {
 		binary.BigEndian.PutUint64(m.Source.Value[8*i:], c.v[4+i])
 		binary.BigEndian.PutUint64(m.Source.Mask[8*i:], c.m[4+i])
@@ -261,7 +261,7 @@ func (c *cube) matchIP(m *Match, f Family) bool {
 		binary.BigEndian.PutUint64(m.Destination.Mask[8*i:], c.m[6+i])
 	}
 	proto := Bits8{uint8(c.v[0] >> protocolShift), uint8(c.m[0] >> protocolShift)}
-	l4 := Bits32{uint32(c.v[1] >> l4Shift), uint32(c.m[1] >> l4Shift)}
+	l4 := Bits32{uint32(c.v[1]), uint32(c.m[1])}
 	if t, parsed := flows[f][proto.Value]; parsed && proto.Mask == 0xff {
 		m.Flow = t
 		m.SourcePort = Bits16{uint16(l4.Value >> 16), uint16(l4.Mask >> 16)}

@@ -43,8 +43,29 @@ func (x *index) add(c *cube, id int) {
 // overlapping appends to ids the numbers of the cubes that overlap c.
 func (x *index) overlapping(c *cube, ids []int) []int {
 	for _, g := range x.order {
+		if len(g.cubes) <= fewCubes {
+			ids = g.scan(c, ids)
+			continue
+		}
 		common := g.mask.and(c.m)
 		ids = append(ids, g.meeting(common)[c.v.and(common)]...)
+	}
+	return ids
+}
+
+// fewCubes is the size of a group up to which looking at each beats a map.
+const fewCubes = 8
+
+func (g *group) scan(c *cube, ids []int) []int {
+next:
+	for i := range g.cubes {
+		m := &g.cubes[i]
+		for w := range m.v {
+			if (m.v[w]^c.v[w])&g.mask[w]&c.m[w] != 0 {
+				continue next
+			}
+		}
+		ids = append(ids, m.id)
 	}
 	return ids
 }

@@ -106,15 +106,15 @@ func (p *Packet) parseL4(b []byte, header int) {
 
 // key is the packet as the bits that a rule looks at.
 func (p *Packet) key() (k key) {
-	k[0] = uint64(p.EtherType)<<etherTypeShift | uint64(p.TagType)<<tagTypeShift |
-		uint64(p.VLAN)<<tciShift | uint64(p.Protocol)<<protocolShift | uint64(p.TOS)
-	k[1] = uint64(p.L4) << l4Shift
+	k[0] = uint64(p.EtherType)<<etherTypeShift | uint64(p.VLAN)<<tciShift |
+		uint64(p.Protocol)<<protocolShift | uint64(p.TOS)<<tosShift
 	if p.HasL4 {
-		k[1] |= flagL4
+		k[0] |= flagL4
 	}
 	if p.Tagged {
-		k[1] |= flagTagged
+		k[0] |= flagTagged
 	}
+	k[1] = uint64(p.TagType)<<tagTypeShift | uint64(p.L4)
 	k[2], k[3] = word48(p.DestinationMAC), word48(p.SourceMAC)
 	k[4], k[5] = binary.BigEndian.Uint64(p.Source[:]), binary.BigEndian.Uint64(p.Source[8:])
 	k[6], k[7] = binary.BigEndian.Uint64(p.Destination[:]), binary.BigEndian.Uint64(p.Destination[8:])

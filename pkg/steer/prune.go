@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// mostParts bounds the work on one rule in redundant: past it the rule is kept.
-const mostParts = 4096
+// mostSteps bounds the search for one rule in redundant: past it the rule is kept.
+const mostSteps = 1 << 16
 
 // prune drops rules without which every packet would still go the same way,
 // until there are none.
@@ -43,47 +43,58 @@ func (c *compiler) needed() int {
 // decides: those that win over it or tie leave it no packet, or those that come
 // after it have the same action.
 func (c *compiler) redundant(id int) bool {
-	r := &c.rules[id]
-	others := c.overlapping(id)
-	below := len(others)
-	parts := []cube{r.cube}
-	for i, o := range others {
-		if o.rank < r.rank {
-			below = i
-			break
-		}
-		if o.rank > r.rank || o.action == r.action {
-			parts = without(parts, &o.cube)
-		}
-	}
-	return follow(parts, others[below:], r.action)
+	w := witness{rule: &c.rules[id], others: c.overlapping(id), steps: mostSteps}
+	return !w.in(w.rule.cube, 0)
 }
 
-// follow reports whether rules, the highest rank first, all take the action on
-// the parts.
-func follow(parts []cube, rules []*candidate, action Action) bool {
-	for len(rules) > 0 && len(parts) > 0 {
-		n := 1
-		for n < len(rules) && rules[n].rank == rules[0].rank {
-			n++
-		}
-		for _, o := range rules[:n] {
-			if o.action != action && touches(parts, &o.cube) {
-				return false
-			}
-		}
-		for _, o := range rules[:n] {
-			if o.action == action {
-				parts = without(parts, &o.cube)
-			}
-		}
-		rules = rules[n:]
-	}
-	return len(parts) == 0
+// witness searches packets that would go another way without a rule.
+type witness struct {
+	rule   *candidate
+	others []*candidate // that overlap the rule, the highest rank first
+	steps  int
 }
 
-func touches(parts []cube, d *cube) bool {
-	return slices.ContainsFunc(parts, func(p cube) bool { return p.overlaps(d) })
+// in reports whether there is such a packet in part, on which the others before
+// number i have no say. It may say so wrongly when steps run out.
+func (w *witness) in(part cube, i int) bool {
+	for ; i < len(w.others); i++ {
+		o := w.others[i]
+		if !o.cube.overlaps(&part) {
+			continue
+		}
+		if o.rank < w.rule.rank && w.differs(&part, i) {
+			return true
+		}
+		if o.rank > w.rule.rank || o.action == w.rule.action {
+			return w.inAny(part.subtract(&o.cube, nil), i+1)
+		}
+	}
+	return true
+}
+
+func (w *witness) inAny(parts []cube, i int) bool {
+	for _, part := range parts {
+		w.steps--
+		if w.steps < 0 || w.in(part, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// differs reports whether a rule of the rank of number i has another action on
+// some packet of part.
+func (w *witness) differs(part *cube, i int) bool {
+	rank := w.others[i].rank
+	for _, o := range w.others[i:] {
+		if o.rank != rank {
+			return false
+		}
+		if o.action != w.rule.action && o.cube.overlaps(part) {
+			return true
+		}
+	}
+	return false
 }
 
 // overlapping is the rules left that overlap rule id, the highest rank first.
@@ -95,17 +106,4 @@ func (c *compiler) overlapping(id int) (others []*candidate) {
 	}
 	slices.SortStableFunc(others, func(a, b *candidate) int { return cmp.Compare(b.rank, a.rank) })
 	return others
-}
-
-// without subtracts d from each part. It gives up, with the parts as they are,
-// when there would be more than mostParts.
-func without(parts []cube, d *cube) []cube {
-	var rest []cube
-	for i := range parts {
-		rest = parts[i].subtract(d, rest)
-		if len(rest) > mostParts {
-			return parts
-		}
-	}
-	return rest
 }

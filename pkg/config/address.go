@@ -63,6 +63,8 @@ func addressHint(s string) string {
 		return "only prefixes can be matched, such as 192.0.2.0/24"
 	}
 	switch {
+	case strings.ContainsAny(s, ", "):
+		return separatorHint(s)
 	case strings.Contains(s, "%"):
 		return "leave the zone out"
 	case strings.Contains(s, "-"):

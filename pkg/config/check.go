@@ -181,13 +181,17 @@ func (e *entry) checkGivenFamilies() {
 		return
 	}
 	for i, f := range e.out.Families {
-		for what, prefixes := range map[string][]netip.Prefix{"source": e.out.Sources, "destination": e.out.Destinations} {
-			if len(prefixes) > 0 && !hasFamily(prefixes, f) {
-				e.node(e.families[i], ruleFamily, fmt.Sprintf("family: no %s is IPv%d", what, f), "remove it, or add an address")
-			}
-		}
+		e.checkUsed(e.families[i], f, "source", e.out.Sources)
+		e.checkUsed(e.families[i], f, "destination", e.out.Destinations)
 	}
 	e.checkICMP()
+}
+
+// checkUsed wants an address of a family that is asked for, if there are any.
+func (e *entry) checkUsed(n *yaml.Node, f steer.Family, what string, prefixes []netip.Prefix) {
+	if len(prefixes) > 0 && !hasFamily(prefixes, f) {
+		e.node(n, ruleFamily, fmt.Sprintf("family: no %s is IPv%d", what, f), "remove it, or add an address")
+	}
 }
 
 // checkICMP catches the ICMP of the other IP version.
@@ -227,8 +231,19 @@ func (e *entry) checkQueues() {
 		if other == nil {
 			other = e.value["destination-port"]
 		}
-		e.also(e.value["queues"], other, ruleCount, fmt.Sprintf("%d queues for %d ports", n, ports), "give as many queues as ports; one queue may be listed more than once")
+		hint := "give as many queues as ports; one queue may be listed more than once"
+		if n == 1 {
+			hint = fmt.Sprintf("write 0-%d for one queue a port, or queue: %d for all of them", ports-1, e.out.Steering.Queues[0])
+		}
+		e.also(e.value["queues"], other, ruleCount, count(n, "queue")+" for "+count(ports, "port"), hint)
 	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func countPorts(list []steer.Ports) (n int) {

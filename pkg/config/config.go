@@ -41,6 +41,9 @@ func Load(fsys fs.FS, dirs []string) (*Config, error) {
 	for _, name := range x.names() {
 		l.load(x.files[name], x.dropInsOf(name))
 	}
+	if x.files[daemonFile] == "" {
+		l.check(daemonFile, x.dropInsOf(daemonFile))
+	}
 	return l.result()
 }
 
@@ -91,7 +94,8 @@ func (l *loader) load(file string, dropIns []string) {
 	l.gather(documents)
 }
 
-// check reads drop-ins of a file that is not there, for their errors.
+// check reads drop-ins of a file that is not there: those of flexsteerd.yaml
+// count all the same, others are read for their errors.
 func (l *loader) check(file string, dropIns []string) {
 	documents := l.openAll(dropIns)
 	if path.Base(file) == daemonFile {

@@ -106,10 +106,7 @@ func (g *generator) match() string {
 	return g.mapping(keys...)
 }
 
-var (
-	somePorts  = []string{"53", "0", "65535", "4000-4003", "0x10", "8000-8001", "\"1-4\""}
-	someQueues = []string{"0", "1", "2", "3", "0-3", "4-5", "0x3"}
-)
+var somePorts = []string{"53", "0", "65535", "4000-4003", "0x10", "8000-8001", "\"1-4\""}
 
 func (g *generator) entry() string {
 	keys := []string{}

@@ -47,8 +47,19 @@ func hostile() map[string]string {
 		"aliases":                "a: &a [x]\n" + strings.Repeat("b: [*a, *a, *a]\n", 1000),
 		"long key":               "\"" + strings.Repeat("k", 4000) + "\": 1\n",
 		"long unknown words":     strings.Repeat(strings.Repeat("k", 4000)+": 1\n", 200),
+		"distinct unknown keys":  distinct(entry, "  - {unknown-key-of-many-letters-%d: 1}\n", 20_000),
+		"distinct protocols":     distinct(entry, "  - {protocol: homb%d, queue: 1}\n", 20_000),
 		"almost a glob":          "match: {name: \"" + strings.Repeat("[a-", 80) + "\"}",
 	}
+}
+
+func distinct(start, format string, n int) string {
+	var b strings.Builder
+	b.WriteString(start)
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
 }
 
 func nestedLines(line string, depth int) string {

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -441,7 +442,9 @@ func (l *lexer) quoted(quote byte) bool {
 	for l.pos++; l.pos < len(l.text); l.pos++ {
 		c := l.text[l.pos]
 		if c == '\\' && quote == '"' {
-			l.pos++
+			if !l.escape() {
+				return false
+			}
 			continue
 		}
 		if c != quote {
@@ -457,6 +460,32 @@ func (l *lexer) quoted(quote byte) bool {
 	l.pos = len(l.text)
 	l.abort(start, ruleLayout, "the closing quote is missing on this line", "")
 	return false
+}
+
+// escapes are the characters behind a backslash in double quotes, and how many
+// hexadecimal digits follow.
+var escapes = map[byte]int{
+	'0': 0, 'a': 0, 'b': 0, 't': 0, 'n': 0, 'v': 0, 'f': 0, 'r': 0, 'e': 0, ' ': 0, '"': 0, '\'': 0, '\\': 0,
+	'N': 0, '_': 0, 'L': 0, 'P': 0, 'x': 2, 'u': 4, 'U': 8,
+}
+
+// escape skips all of an escape sequence but its last character.
+func (l *lexer) escape() bool {
+	rest := l.text[l.pos+1:]
+	if rest == "" {
+		return true // the closing quote is missing
+	}
+	digits, ok := escapes[rest[0]]
+	if ok && digits > 0 {
+		v, err := strconv.ParseUint(rest[1:min(len(rest), 1+digits)], 16, 32)
+		ok = err == nil && len(rest) > digits && utf8.ValidRune(rune(v))
+	}
+	if !ok {
+		l.abort(l.pos, ruleLayout, "unknown escape sequence", "write \\\\ for a backslash, or use single quotes")
+		return false
+	}
+	l.pos += 1 + digits
+	return true
 }
 
 // plain skips a plain scalar: in block context up to ": " or " #", in flow

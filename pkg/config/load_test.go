@@ -234,6 +234,18 @@ func TestSettingsOfTheDaemonAreNoPolicy(t *testing.T) {
 	expect(t, "policies", len(c.Policies), 0)
 }
 
+func TestDropInsOfTheDaemonNeedNoMainFile(t *testing.T) {
+	fsys := fstest.MapFS{"etc/flexsteer/flexsteerd.yaml.d/10-a.yaml": {Data: []byte("daemon: {resync: 20s}\n")}}
+	c, err := Load(fsys, SearchPath)
+	if err != nil || c.Daemon.Resync != 20e9 {
+		t.Error(c, err)
+	}
+	fsys["etc/flexsteer/flexsteerd.yaml"] = &fstest.MapFile{}
+	if c, err = Load(fsys, SearchPath); err != nil || c.Daemon.Resync != DefaultDaemon().Resync {
+		t.Error("masked:", c, err)
+	}
+}
+
 func TestLoadFilesReadsWhatIsNamedOnly(t *testing.T) {
 	fsys := fstest.MapFS{
 		"home/me/20-b.yaml":          policyNamed("b"),

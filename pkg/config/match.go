@@ -210,7 +210,7 @@ func (m *matchPart) kind(n *yaml.Node, s string) bool {
 	hint := "write " + either(kinds)
 	if ours, ok := spokenKinds[strings.ToLower(s)]; ok {
 		hint = "write " + ours
-	} else if near := nearest(s, kinds); near != "" {
+	} else if near := m.nearest(s, kinds); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	m.node(n, ruleWord, "kind cannot be "+clip(printable(s)), hint)

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// nearest is the name in names that was probably meant by word, or "".
-func nearest(word string, names []string) string {
-	if len(word) > 40 {
+// nearest is the name in names that was probably meant by word, or "". It does
+// not try any more once no further error is told.
+func (f *faults) nearest(word string, names []string) string {
+	if len(word) > 40 || len(f.list) >= maxErrors {
 		return ""
 	}
 	folded := strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(word))

@@ -48,9 +48,11 @@ func (f *faults) protocol(n *yaml.Node) (uint8, bool) {
 		return p, true
 	}
 	hint := "write its number " + boundsProtocol.String()
-	if ours, ok := otherProtocolNames[strings.ToLower(n.Value)]; ok {
+	if strings.ContainsAny(n.Value, ", /|") {
+		hint = "write one entry for each protocol"
+	} else if ours, ok := otherProtocolNames[strings.ToLower(n.Value)]; ok {
 		hint = "write " + ours
-	} else if near := nearest(n.Value, protocolNames()); near != "" {
+	} else if near := f.nearest(n.Value, protocolNames()); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	f.node(n, ruleWord, "unknown protocol "+clip(printable(n.Value)), hint)

@@ -58,7 +58,10 @@ func (f *faults) word(n *yaml.Node, what string, words []string) (string, bool) 
 		}
 	}
 	hint := "write " + either(words)
-	if near := nearest(s, words); near != "" {
+	if strings.ContainsAny(s, ", ") {
+		hint = separatorHint(s)
+	}
+	if near := f.nearest(s, words); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	f.node(n, ruleWord, fmt.Sprintf("%s cannot be %s", what, clip(printable(s))), hint)
@@ -269,7 +272,7 @@ func (s span) String() string {
 func (f *faults) span(n *yaml.Node, what string, b bounds) (span, bool) {
 	first, last, found := strings.Cut(n.Value, "-")
 	if n.Kind != yaml.ScalarNode || !found || first == "" {
-		if plain(n) && strings.ContainsAny(n.Value, ":,") {
+		if plain(n) && strings.ContainsAny(n.Value, ":, ") {
 			f.node(n, ruleNumber, fmt.Sprintf("%s: %s is not a number or a range", what, clip(printable(n.Value))), separatorHint(n.Value))
 			return span{}, false
 		}
@@ -299,7 +302,8 @@ func (f *faults) span(n *yaml.Node, what string, b bounds) (span, bool) {
 
 func separatorHint(s string) string {
 	if strings.ContainsAny(s, ", ") {
-		return "write a list: [" + strings.Join(strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' }), ", ") + "]"
+		items := strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' })
+		return "for several, write a list: [" + clip(printable(strings.Join(items, ", "))) + "]"
 	}
 	return "write a range with a hyphen: " + clip(strings.ReplaceAll(s, ":", "-"))
 }

@@ -93,7 +93,7 @@ func (s *spread) mask(n *yaml.Node) (uint32, bool) {
 	r := ruleWord
 	if v, ok := parseNumber(n.Value); ok && n.Kind == yaml.ScalarNode && 0 < v && v <= boundsWord.max {
 		r, hint = ruleNotation, fmt.Sprintf("write bits in hexadecimal: \"0x%08x\"", v)
-	} else if near := meant(n.Value, []string{"source-port", "destination-port"}); near != "" {
+	} else if near := s.meant(n.Value, []string{"source-port", "destination-port"}); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	s.node(n, r, "by: "+clip(printable(n.Value))+" cannot tell traffic apart", hint)

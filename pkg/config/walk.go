@@ -75,11 +75,15 @@ func (f *faults) newKey(k *yaml.Node, seen map[string]*yaml.Node, what string) b
 
 // unknownKey names the key that was meant, if it can be guessed.
 func (f *faults) unknownKey(k *yaml.Node, what string, known []string) {
+	if len(f.list) >= maxErrors {
+		f.missed++
+		return
+	}
 	text := fmt.Sprintf("unknown key %s in %s", clip(printable(k.Value)), what)
 	hint := "the keys here are " + strings.Join(known, ", ")
 	if strings.Contains(k.Value, ":") {
 		hint = "put a space behind the colon"
-	} else if near := meant(k.Value, known); near != "" {
+	} else if near := f.meant(k.Value, known); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if home := homeOf(k.Value); home != "" && home != what {
 		hint = fmt.Sprintf("%s is a key of %s: check the indentation", k.Value, home)
@@ -102,7 +106,7 @@ var spoken = map[string]string{
 }
 
 // meant guesses which of the known keys a word stands for, "" if none.
-func meant(word string, known []string) string {
+func (f *faults) meant(word string, known []string) string {
 	folded := strings.ReplaceAll(strings.ToLower(word), "_", "-")
 	if ours, ok := spoken[folded]; ok {
 		for _, k := range known {
@@ -111,7 +115,7 @@ func meant(word string, known []string) string {
 			}
 		}
 	}
-	return nearest(word, known)
+	return f.nearest(word, known)
 }
 
 // homeOf says where a key belongs, "" for a word that is no key anywhere.

@@ -6,6 +6,7 @@ package ethtool
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"testing"
 
@@ -69,6 +70,32 @@ func TestQueueCountersStartAgainWhenTheirNumberChanges(t *testing.T) {
 	if _, err := New(c).QueueCounters("eth0"); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("error %v", err)
 	}
+}
+
+func TestAKernelWithMoreStatisticsThanRoomStopsAtTheGuardPage(t *testing.T) {
+	client, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		n, err := client.statisticsCount(i.Name)
+		if err != nil || n < 2 {
+			continue
+		}
+		if _, err := client.guarded(i.Name, unix.ETHTOOL_GSTRINGS, 12, 8, n, stringSize); err != nil {
+			t.Errorf("%s: %v", i.Name, err)
+		}
+		if _, err := client.guarded(i.Name, unix.ETHTOOL_GSTRINGS, 12, 8, n-1, stringSize); !errors.Is(err, errStatisticsChanged) {
+			t.Errorf("%s: room for %d of %d names: %v", i.Name, n-1, n, err)
+		}
+		return
+	}
+	t.Skip("no interface here has statistics")
 }
 
 func TestADriverWithoutStatisticsHasNoQueueCounters(t *testing.T) {

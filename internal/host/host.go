@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 // Package host is the running Linux machine behind reconcile.Kernel: its
 // links, what is true of one link, and how to change it. Watch tells when to

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package host
 
@@ -10,7 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -97,5 +97,5 @@ func address(b []byte) string {
 	if len(b) != 6 || bytes.Equal(b, make([]byte, 6)) {
 		return ""
 	}
-	return net.HardwareAddr(b).String()
+	return strings.ReplaceAll(fmt.Sprintf("% x", b), " ", ":")
 }

@@ -34,7 +34,7 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 
 	d := &daemon{settings: s, log: log, notify: newNotifier(log)}
 	d.loop = reconcile.New(machine, reconcile.Options{
-		Version: version, Log: log, Report: d.report, Alive: d.notify.alive, Beat: d.notify.beat(),
+		Version: version, Log: log, Report: d.report, Alive: d.notify.alive, Beat: d.notify.beat(), Rest: releaseMemory,
 	})
 	defer func() {
 		if err := report.Remove(s.runtimeDir); err != nil {
@@ -50,7 +50,6 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 	defer func() { stop(); <-looped }()
 
 	<-taken
-	releaseMemory()
 	d.notify.ready()
 	return d.wait(signals, watched)
 }
@@ -88,7 +87,6 @@ func (d *daemon) wait(signals <-chan os.Signal, watched <-chan error) error {
 func (d *daemon) reload() {
 	d.notify.send(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic()))
 	<-d.load()
-	releaseMemory()
 	d.notify.ready()
 }
 

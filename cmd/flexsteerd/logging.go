@@ -60,7 +60,7 @@ func journalAttr(_ []string, a slog.Attr) slog.Attr {
 	if key := journalKeys[a.Key]; key != "" {
 		a.Key = key
 	} else {
-		a.Key = "FLEXSTEER_" + strings.ToUpper(a.Key)
+		a.Key = "FLEXSTEER_" + strings.ToUpper(strings.ReplaceAll(a.Key, "-", "_"))
 	}
 	return a
 }

@@ -24,6 +24,7 @@ type Options struct {
 	Log     *slog.Logger     // one line for each change, new state and new problem; default: none
 	Report  func(Status)     // called when the status has changed, from the loop's goroutine
 	Alive   func()           // called at every turn of the loop and around every step
+	Rest    func()           // called before a sleep of a second or more
 	Beat    time.Duration    // the longest sleep, so that Alive is called at least that often; 0: no limit
 	Now     func() time.Time // default time.Now
 	Rand    func() float64   // uniform in [0, 1), for jitter
@@ -73,6 +74,9 @@ func New(kernel Kernel, o Options) *Loop {
 	if o.Alive == nil {
 		o.Alive = func() {}
 	}
+	if o.Rest == nil {
+		o.Rest = func() {}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -115,6 +119,9 @@ func (l *Loop) Run(ctx context.Context) {
 		sleep := max(0, l.Pass(ctx).Sub(l.o.Now()))
 		if l.o.Beat > 0 {
 			sleep = min(sleep, l.o.Beat)
+		}
+		if sleep >= time.Second {
+			l.o.Rest()
 		}
 		timer.Reset(sleep)
 		select {

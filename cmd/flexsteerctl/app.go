@@ -26,9 +26,10 @@ type app struct {
 	open        func() (machine, error)
 	opened      machine
 
-	root      string // where /etc, /run and /usr are
-	configDir string // instead of the search path
-	json      bool
+	root       string   // where /etc, /run and /usr are
+	configDirs []string // instead of the search path, most important first
+	runtimeDir string   // where the daemon keeps its status
+	json       bool
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -48,9 +49,11 @@ run: wrong usage, or something is missing.`,
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
 	root.PersistentFlags().StringVar(&a.root, "root", "/", "directory below which etc, run and usr are, for trials")
-	root.PersistentFlags().StringVar(&a.configDir, "config-dir", "", "read the configuration from this directory only")
+	root.PersistentFlags().StringArrayVar(&a.configDirs, "config-dir", nil, "read the configuration from this directory only, below --root; may be repeated, most important first")
+	root.PersistentFlags().StringVar(&a.runtimeDir, "runtime-dir", "/run/flexsteerd", "where flexsteerd keeps its status, below --root")
 	root.MarkPersistentFlagDirname("root")
 	root.MarkPersistentFlagDirname("config-dir")
+	root.MarkPersistentFlagDirname("runtime-dir")
 	a.jsonFlag(root)
 	root.AddCommand(
 		newList(a), newStatus(a), newRules(a), newCheck(a), newPlan(a), newSimulate(a), newGenerate(a),
@@ -106,27 +109,31 @@ func (a *app) close() {
 }
 
 // fsys is the file system that the configuration is read from.
-func (a *app) fsys() fs.FS {
-	if a.configDir != "" {
-		return os.DirFS("/")
-	}
-	return os.DirFS(a.root)
-}
+func (a *app) fsys() fs.FS { return os.DirFS(a.root) }
 
-// dirs is the search path for fsys.
+// dirs is the search path in fsys.
 func (a *app) dirs() ([]string, error) {
-	if a.configDir == "" {
+	if len(a.configDirs) == 0 {
 		return config.SearchPath, nil
 	}
-	dir, err := filepath.Abs(a.configDir)
-	if err != nil {
-		return nil, cannot(err)
+	dirs := slices.Clone(a.configDirs)
+	for i, dir := range dirs {
+		if a.root == "/" {
+			abs, err := filepath.Abs(dir)
+			if err != nil {
+				return nil, cannot(err)
+			}
+			dirs[i] = abs
+		}
+		if info, err := os.Stat(a.real(dirs[i])); err != nil || !info.IsDir() {
+			return nil, cannot(fmt.Errorf("--config-dir %s: there is no such directory", dir))
+		}
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, cannot(fmt.Errorf("--config-dir %s: there is no such directory", a.configDir))
-	}
-	return []string{dir}, nil
+	return dirs, nil
 }
+
+// real is where a file of fsys is on this machine.
+func (a *app) real(file string) string { return filepath.Join(a.root, file) }
 
 // load reads the configuration in effect. Its errors are printed in full.
 func (a *app) load() (*config.Config, error) {

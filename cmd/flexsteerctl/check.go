@@ -141,7 +141,6 @@ type problem struct {
 	full string
 }
 
-
 func problemsOf(problems []steer.Problem) []problem {
 	out := []problem{}
 	for _, p := range problems {

@@ -119,14 +119,6 @@ func (a *app) startEdit(args []string) (*edited, error) {
 	return e, os.WriteFile(e.copy, text, 0o644)
 }
 
-// real is where a file of the configuration is on this machine.
-func (a *app) real(file string) string {
-	if a.configDir != "" {
-		return file
-	}
-	return filepath.Join(a.root, file)
-}
-
 // editName is the name of the file to edit, below the first directory.
 func editName(args, all []string) (string, error) {
 	if len(args) == 0 {

@@ -153,12 +153,14 @@ func (a *app) queuePackets(l reconcile.LinkStatus) {
 	if err != nil || len(counts) == 0 {
 		return
 	}
-	var b strings.Builder
-	for q, n := range counts {
-		if q%4 == 0 && q > 0 {
-			fmt.Fprintf(&b, "\n%21s", "")
+	const perLine = 4
+	label := "Packets by queue:"
+	for q := 0; q < len(counts); q += perLine {
+		var line strings.Builder
+		for i, n := range counts[q:min(q+perLine, len(counts))] {
+			fmt.Fprintf(&line, "%4d: %-14d", q+i, n)
 		}
-		fmt.Fprintf(&b, "%4d: %-14d", q, n)
+		fmt.Fprintf(a.out, "%20s%s\n", label, strings.TrimRight(line.String(), " "))
+		label = ""
 	}
-	fmt.Fprintf(a.out, "%19s: %s\n", "Packets by queue", strings.TrimRight(b.String(), " "))
 }

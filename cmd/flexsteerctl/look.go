@@ -16,15 +16,13 @@ import (
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
-const statusFile = "run/flexsteerd/status.json"
-
 // errNotRunning says that no daemon keeps the status file.
 var errNotRunning = errors.New("flexsteerd is not running")
 
 // daemonStatus is what the daemon last wrote. The error wraps errNotRunning
 // when there is no daemon, also when one has left its file behind.
 func (a *app) daemonStatus() (reconcile.Status, error) {
-	file := filepath.Join(a.root, statusFile)
+	file := a.real(filepath.Join(a.runtimeDir, "status.json"))
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return reconcile.Status{}, fmt.Errorf("%w: there is no %s", errNotRunning, file)
@@ -99,13 +97,24 @@ func (a *app) lookAt(l steer.Link, d steer.Desired, managed bool) reconcile.Link
 		return s
 	}
 	goal, problems := steer.Check(d, have)
-	s.Problems, s.Wanted = problems, len(goal.Rules)
+	s.Problems, s.Wanted = problems, wanted(d, have, goal, problems)
 	s.InPlace, s.Foreign = inPlace(goal, have.Rules, d.Own)
 	for _, u := range goal.Usage {
 		s.Usage = append(s.Usage, reconcile.EntryUsage{Entry: d.Entries[u.Entry].Name, Rules: u.Rules, Imbalance: u.Imbalance})
 	}
 	s.State = stateOf(l, problems, len(steer.Diff(goal, have, d.Own).Steps))
 	return s
+}
+
+// wanted counts the rules of all entries, also of those that the link cannot
+// have now.
+func wanted(d steer.Desired, have steer.Observed, goal steer.Goal, problems []steer.Problem) int {
+	if len(problems) == 0 {
+		return len(goal.Rules)
+	}
+	able := steer.Observed{NIC: steer.NIC{Precedence: have.NIC.Precedence, RawProtocols: steer.AnyProtocols}}
+	all, _ := steer.Check(d, able)
+	return max(len(goal.Rules), len(all.Rules))
 }
 
 // inPlace counts the rules of goal that are in our locations, and the rules

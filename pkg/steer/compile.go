@@ -19,11 +19,15 @@ import (
 // with all that follow it.
 func Compile(entries []Entry, p Precedence, budget int) (rules []Wanted, usage []Usage, problems []Problem) {
 	c := compiler{entries: entries, rank: ranks[p], budget: budget}
-	imbalance := make([]float64, len(entries))
+	targets, imbalance := make([][]target, len(entries)), make([]float64, len(entries))
+	total := 0
 	for i := range entries {
-		var targets []target
-		targets, imbalance[i] = entries[i].expand()
-		if !c.add(i, targets) {
+		targets[i], imbalance[i] = entries[i].expand()
+		total += len(targets[i])
+	}
+	c.rules = make([]candidate, 0, min(total, budget)+budget/8)
+	for i := range entries {
+		if !c.add(i, targets[i]) {
 			break
 		}
 	}
@@ -49,7 +53,6 @@ type compiler struct {
 // candidate is a rule that may still prove superfluous.
 type candidate struct {
 	cube   cube
-	match  Match
 	action Action
 	entry  int // the entry that it decides for
 	rank   int
@@ -120,7 +123,8 @@ func (c *compiler) emit(t target, entry int) *Problem {
 // finding is how a piece stands to the rules that it overlaps.
 type finding struct {
 	covered bool // an earlier entry takes all of it
-	split   int  // an earlier rule to subtract, or -1
+	rank    int
+	split   int // an earlier rule to subtract, or -1
 	guards  []target
 	entries []int // of guards
 	meets   []int
@@ -130,9 +134,7 @@ type finding struct {
 // their packets: nothing where they win over it; guards, which are rules for the
 // overlap that win; or to be split.
 func (c *compiler) look(piece *cube, action Action, entry int) finding {
-	f := finding{split: -1}
-	m, _ := piece.match()
-	rank := c.rank(&m, entry)
+	f := finding{rank: c.rankOf(piece, entry), split: -1}
 	c.scratch = c.index.overlapping(piece, c.scratch[:0])
 	for _, id := range c.scratch {
 		r := &c.rules[id]
@@ -143,10 +145,10 @@ func (c *compiler) look(piece *cube, action Action, entry int) finding {
 			return finding{covered: true}
 		}
 		f.meets = append(f.meets, id)
-		if r.entry >= entry || r.action == action || r.rank > rank {
+		if r.entry >= entry || r.action == action || r.rank > f.rank {
 			continue
 		}
-		guards := c.guards(r, piece, rank)
+		guards := c.guards(r, piece, f.rank)
 		if guards == nil {
 			f.split = id
 		}
@@ -185,13 +187,12 @@ func (c *compiler) rankOf(q *cube, entry int) int {
 
 // keep adds the piece as a rule, and the guards that it needs.
 func (c *compiler) keep(piece *cube, action Action, entry int, f finding) *Problem {
-	m, _ := piece.match()
 	id := len(c.rules)
 	for _, other := range f.meets {
 		c.rules[other].meets = append(c.rules[other].meets, id)
 	}
 	c.rules = append(c.rules, candidate{
-		cube: *piece, match: m, action: action, entry: entry, rank: c.rank(&m, entry), meets: f.meets,
+		cube: *piece, action: action, entry: entry, rank: f.rank, meets: f.meets,
 	})
 	c.index.add(piece, id)
 	c.live++
@@ -292,9 +293,11 @@ func (c *compiler) drop(id int) {
 
 // wanted is the rules that are left, in reading order.
 func (c *compiler) wanted() (rules []Wanted) {
+	rules = make([]Wanted, 0, c.live)
 	for i := range c.rules {
 		if r := &c.rules[i]; !r.gone {
-			rules = append(rules, Wanted{Rule{r.match, r.action}, r.entry})
+			m, _ := r.cube.match()
+			rules = append(rules, Wanted{Rule{m, r.action}, r.entry})
 		}
 	}
 	slices.SortStableFunc(rules, func(a, b Wanted) int { return cmp.Compare(a.Entry, b.Entry) })

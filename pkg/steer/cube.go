@@ -220,10 +220,22 @@ func (t FlowType) protocol() (p uint8, ok bool) {
 	return 0, false
 }
 
-// flows gives the flow types of a family for a protocol that NICs parse.
-var flows = map[Family]map[uint8]FlowType{
-	IPv4: {6: TCP4, 17: UDP4, 132: SCTP4},
-	IPv6: {6: TCP6, 17: UDP6, 132: SCTP6},
+// flow is the flow type of a family for a protocol that NICs parse.
+func (f Family) flow(protocol uint8) (t FlowType, parsed bool) {
+	switch protocol {
+	case 6:
+		t = TCP4
+	case 17:
+		t = UDP4
+	case 132:
+		t = SCTP4
+	default:
+		return 0, false
+	}
+	if f == IPv6 {
+		t++
+	}
+	return t, true
 }
 
 // match is the inverse of cubeOf. ok is false for sets that no ntuple rule can
@@ -252,7 +264,10 @@ func (c *cube) match() (m Match, ok bool) {
 }
 
 func (c *cube) matchIP(m *Match, f Family) bool {
-	m.Flow = map[Family]FlowType{IPv4: IP4, IPv6: IP6}[f]
+	m.Flow = IP4
+	if f == IPv6 {
+		m.Flow = IP6
+	}
 	m.TOS = Bits8{uint8(c.v[0] >> tosShift), uint8(c.m[0] >> tosShift)}
 	for i := range 2 {
 		binary.BigEndian.PutUint64(m.Source.Value[8*i:], c.v[4+i])
@@ -262,7 +277,7 @@ func (c *cube) matchIP(m *Match, f Family) bool {
 	}
 	proto := Bits8{uint8(c.v[0] >> protocolShift), uint8(c.m[0] >> protocolShift)}
 	l4 := Bits32{uint32(c.v[1]), uint32(c.m[1])}
-	if t, parsed := flows[f][proto.Value]; parsed && proto.Mask == 0xff {
+	if t, parsed := f.flow(proto.Value); parsed && proto.Mask == 0xff {
 		m.Flow = t
 		m.SourcePort = Bits16{uint16(l4.Value >> 16), uint16(l4.Mask >> 16)}
 		m.DestinationPort = Bits16{uint16(l4.Value), uint16(l4.Mask)}

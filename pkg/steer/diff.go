@@ -72,6 +72,9 @@ func (d *differ) assign(i int, loc Loc) {
 // placeKept leaves rules where they are, and puts a rule whose match is in place
 // with another action in the place of that.
 func (d *differ) placeKept() {
+	if len(d.have) == 0 {
+		return
+	}
 	byMatch := make(map[Match]int, len(d.goal.Rules))
 	for i, w := range d.goal.Rules {
 		byMatch[w.Rule.Match] = i
@@ -199,6 +202,9 @@ func (d *differ) inPlace() (all []staying) {
 // remove takes away what has no successor, and what would share its match with a
 // rule put elsewhere.
 func (d *differ) remove() {
+	if len(d.have) == 0 {
+		return
+	}
 	wanted := make(map[Match]Loc, len(d.goal.Rules))
 	for i, w := range d.goal.Rules {
 		if d.set[i] {
@@ -231,7 +237,8 @@ func (d *differ) lower(n uint32) {
 
 // put replaces, then inserts.
 func (d *differ) put() {
-	var inserts []Step
+	d.steps = slices.Grow(d.steps, len(d.goal.Rules))
+	var inserts []int
 	for i, w := range d.goal.Rules {
 		if !d.set[i] {
 			continue
@@ -240,10 +247,13 @@ func (d *differ) put() {
 		old, there := d.have[loc]
 		switch {
 		case !there:
-			inserts = append(inserts, Step{Kind: Insert, Loc: loc, Rule: w.Rule, Entry: w.Entry})
+			inserts = append(inserts, i)
 		case old != w.Rule:
 			d.steps = append(d.steps, Step{Kind: Replace, Loc: loc, Rule: w.Rule, Old: old, Entry: w.Entry})
 		}
 	}
-	d.steps = append(d.steps, inserts...)
+	for _, i := range inserts {
+		w := d.goal.Rules[i]
+		d.steps = append(d.steps, Step{Kind: Insert, Loc: d.locs[i], Rule: w.Rule, Entry: w.Entry})
+	}
 }

@@ -13,13 +13,19 @@ type index struct {
 type group struct {
 	mask  key
 	cubes []groupMember
-	// meets is the members by value, for each set of compared bits asked so far.
-	meets map[key]map[key][]int
+	meets map[key]*meeting // by the bits compared in common, as far as asked for
 }
 
 type groupMember struct {
 	v  key
 	id int
+}
+
+// meeting is the members of a group by their value under fewer bits: chains
+// through the members, from the last one of each value.
+type meeting struct {
+	last map[key]int32
+	prev []int32 // the member before, of the same value; -1 for none
 }
 
 // add puts cube c into the index under the number id.
@@ -29,15 +35,23 @@ func (x *index) add(c *cube, id int) {
 	}
 	g := x.groups[c.m]
 	if g == nil {
-		g = &group{mask: c.m, meets: map[key]map[key][]int{}}
+		g = &group{mask: c.m}
 		x.groups[c.m] = g
 		x.order = append(x.order, g)
 	}
 	g.cubes = append(g.cubes, groupMember{c.v, id})
-	for common, byValue := range g.meets {
-		v := c.v.and(common)
-		byValue[v] = append(byValue[v], id)
+	for common, m := range g.meets {
+		m.add(c.v.and(common))
 	}
+}
+
+func (m *meeting) add(v key) {
+	before, ok := m.last[v]
+	if !ok {
+		before = -1
+	}
+	m.last[v] = int32(len(m.prev))
+	m.prev = append(m.prev, before)
 }
 
 // overlapping appends to ids the numbers of the cubes that overlap c.
@@ -48,9 +62,29 @@ func (x *index) overlapping(c *cube, ids []int) []int {
 			continue
 		}
 		common := g.mask.and(c.m)
-		ids = append(ids, g.meeting(common)[c.v.and(common)]...)
+		m := g.meeting(common)
+		if n, ok := m.last[c.v.and(common)]; ok {
+			for ; n >= 0; n = m.prev[n] {
+				ids = append(ids, g.cubes[n].id)
+			}
+		}
 	}
 	return ids
+}
+
+func (g *group) meeting(common key) *meeting {
+	m := g.meets[common]
+	if m == nil {
+		m = &meeting{last: make(map[key]int32, len(g.cubes))}
+		for i := range g.cubes {
+			m.add(g.cubes[i].v.and(common))
+		}
+		if g.meets == nil {
+			g.meets = map[key]*meeting{}
+		}
+		g.meets[common] = m
+	}
+	return m
 }
 
 // fewCubes is the size of a group up to which looking at each beats a map.
@@ -68,19 +102,6 @@ next:
 		ids = append(ids, m.id)
 	}
 	return ids
-}
-
-func (g *group) meeting(common key) map[key][]int {
-	byValue := g.meets[common]
-	if byValue == nil {
-		byValue = make(map[key][]int, len(g.cubes))
-		for _, m := range g.cubes {
-			v := m.v.and(common)
-			byValue[v] = append(byValue[v], m.id)
-		}
-		g.meets[common] = byValue
-	}
-	return byValue
 }
 
 func (k key) and(other key) key {

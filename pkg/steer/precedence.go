@@ -39,15 +39,16 @@ const l3Rank = 16
 // of mlx5's en_fs_ethtool.c). The first four bytes behind the IP header count as
 // one field, as in flexsteer's patch.
 func (m *Match) fields() int {
-	n := 0
-	for _, compared := range []bool{
+	compared := [...]bool{
 		m.Source.Mask != [16]byte{}, m.Destination.Mask != [16]byte{},
 		m.Protocol.Mask != 0, m.L4Data.Mask != 0, m.TOS.Mask != 0,
 		m.SourcePort.Mask != 0, m.DestinationPort.Mask != 0,
 		m.SourceMAC.Mask != [6]byte{}, m.DestinationMAC.Mask != [6]byte{}, m.EtherType.Mask != 0,
 		m.VLAN.Mask&0x0fff != 0,
-	} {
-		if compared {
+	}
+	n := 0
+	for _, c := range compared {
+		if c {
 			n++
 		}
 	}

@@ -136,17 +136,21 @@ func unexpected(err error) bool { return err != nil && !errors.Is(err, unix.EOPN
 
 // Apply takes one step. Errors wrap the kernel's and do not repeat the link or
 // the step. After any error the caller observes again: mlx5 frees the old rule
-// of a location before it tries the new one, so an error may leave a hole.
+// of a location before it tries the new one, so an error may leave a hole. One
+// step is one ioctl, but for SetChannels, which reads the other counts first.
 func (h *Host) Apply(l steer.Link, s steer.Step) error {
 	name, age, err := h.names.of(l.Index)
 	if err != nil {
 		return err
 	}
 	err = h.apply(name, s)
-	if !h.names.still(l.Index, name, age) {
-		return errors.Join(fmt.Errorf("the link was renamed from %s meanwhile: %w", name, unix.EAGAIN), err)
+	if h.names.still(l.Index, name, age) {
+		return err
 	}
-	return err
+	if err == nil {
+		err = unix.EAGAIN
+	}
+	return fmt.Errorf("the name %s became another link's meanwhile: %w", name, err)
 }
 
 func (h *Host) apply(name string, s steer.Step) error {

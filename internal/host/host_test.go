@@ -5,6 +5,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/flexsteer/flexsteer/internal/ethtool"
 	"github.com/flexsteer/flexsteer/pkg/reconcile"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
@@ -229,6 +231,65 @@ func TestReadingNeedsNoPrivilegeAndChangingOnlyNetAdmin(t *testing.T) {
 		if err := h.Apply(links[0], step); !errors.Is(err, want) {
 			t.Errorf("%s: step %d: %v", role, kind, err)
 		}
+	}
+}
+
+// recorder is a driver that takes everything and counts the calls.
+type recorder struct {
+	commands []uint32
+	rename   func() // done within the next call
+}
+
+func (r *recorder) Ethtool(name string, request []byte) error {
+	if name != "lo" && name != "port0" {
+		return unix.ENODEV
+	}
+	r.commands = append(r.commands, binary.NativeEndian.Uint32(request))
+	if r.rename != nil {
+		r.rename()
+		r.rename = nil
+	}
+	return nil
+}
+
+func TestOneStepIsOneIoctl(t *testing.T) {
+	var r recorder
+	h := openHost(t)
+	h.eth = ethtool.New(&r)
+	loopback := steer.Link{Index: 1}
+	for i := range steer.Loc(64) {
+		step := insertOne
+		step.Loc = i
+		must(t, h.Apply(loopback, step))
+	}
+	for i := range steer.Loc(64) {
+		must(t, h.Apply(loopback, steer.Step{Kind: steer.Remove, Loc: i}))
+	}
+	if len(r.commands) != 128 {
+		t.Errorf("128 steps took %d ioctls", len(r.commands))
+	}
+	r.commands = nil
+	_, err := h.Observe(loopback)
+	must(t, err)
+	want := []uint32{
+		unix.ETHTOOL_GRXRINGS, unix.ETHTOOL_GCHANNELS,
+		unix.ETHTOOL_GRXCLSRLCNT, unix.ETHTOOL_GRXCLSRLALL, unix.ETHTOOL_GRXCLSRLCNT,
+	}
+	if !slices.Equal(r.commands, want) {
+		t.Errorf("observing an empty table took %#x", r.commands)
+	}
+}
+
+func TestAStepDuringARenameSaysSo(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	h := openHost(t)
+	index := addVeth(t, "port0", "port1")
+	h.eth = ethtool.New(&recorder{rename: func() { rename(t, index, "port2") }})
+	err := h.Apply(steer.Link{Index: index}, insertOne)
+	if !errors.Is(err, unix.EAGAIN) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
 	}
 }
 

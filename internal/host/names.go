@@ -72,9 +72,10 @@ func (n *names) now() uint64 {
 	return n.age
 }
 
-// still reports whether index has had this name from age on without a break.
-// The kernel queues a rename's event before another ethtool ioctl can run, as
-// both hold the rtnl lock.
+// still reports whether index has the name that it had at that age. The kernel
+// queues a rename's event before another ethtool ioctl can run, as both hold
+// the rtnl lock, so no rename before or during a call goes unnoticed; only one
+// that was undone within the call does.
 func (n *names) still(index int, name string, age uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

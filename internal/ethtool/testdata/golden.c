@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What struct ethtool_rxnfc is, said by the system's own header: sizes and
  * offsets, then rules filled in by hand. golden_test.go compares each line.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loaded before ethtool(8) by shim_test.go: a card made of a file, behind
  * ioctl(SIOCETHTOOL).

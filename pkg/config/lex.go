@@ -42,21 +42,6 @@ type level struct {
 	list   bool
 }
 
-type bracket struct {
-	char         byte
-	line, column int
-	offset       int  // of column, in bytes
-	colon        bool // the item being read has its colon
-}
-
-// value is a scalar or a closed collection in flow context.
-type value struct {
-	line   int  // where it ends; 0: no value
-	start  int  // where it starts
-	offset int  // in that line, in bytes
-	closed bool // it ends with a quote or bracket, so a colon may touch it
-}
-
 // lex checks the layout of src and returns its text for the YAML library.
 func lex(src *source, f *faults) string {
 	l := &lexer{src: src, f: f, out: make([]string, len(src.lines))}
@@ -106,35 +91,29 @@ func (l *lexer) blankLine() bool {
 
 // marker handles "---", "..." and "%" in the first column.
 func (l *lexer) marker() bool {
-	word, rest := l.text[:min(3, len(l.text))], l.text[min(3, len(l.text)):]
-	if len(rest) > 0 && rest[0] != ' ' && rest[0] != '\t' {
-		word = ""
-	}
-	content := len(l.levels) > 0 || l.items > 0
+	word, rest := l.text[:min(3, len(l.text))], strings.TrimLeft(l.text[min(3, len(l.text)):], " \t")
+	alone := rest == "" || rest[0] == '#'
+	content := len(l.levels) > 0 || l.items > 0 || l.started
 	switch {
-	case word == "---" && (content || l.started || l.ended), l.ended && l.text != "":
+	case l.ended, word == "---" && l.blankAt(3) && content:
 		l.abort(0, ruleSubset, "a second document starts here", "one file holds one document: put it into a file of its own")
-	case word == "---" && strings.Trim(rest, " \t") == "", word == "---" && strings.TrimLeft(rest, " \t")[0] == '#':
+	case word == "---" && l.blankAt(3) && alone:
 		l.started = true
-		l.out[l.line-1] = "---"
-	case word == "---":
-		l.abort(3, ruleLayout, "text behind the start of the document", "start a new line")
-	case word == "...":
+		l.out[l.line-1] = word
+	case word == "..." && l.blankAt(3) && alone:
 		l.ended = true
 		l.out[l.line-1] = ""
-		l.requireOpensClosed()
+		if n := len(l.opens); n > 0 {
+			l.unclosed(l.opens[n-1])
+		}
+	case (word == "---" || word == "...") && l.blankAt(3):
+		l.abort(len(l.text)-len(rest), ruleLayout, "text behind a document marker", "start a new line")
 	case l.text[0] == '%':
 		l.abort(0, ruleSubset, "a YAML directive", "remove the line; directives are not supported")
 	default:
 		return false
 	}
 	return true
-}
-
-func (l *lexer) requireOpensClosed() {
-	if n := len(l.opens); n > 0 {
-		l.unclosed(l.opens[n-1])
-	}
 }
 
 func (l *lexer) unclosed(b bracket) {
@@ -181,12 +160,12 @@ func (l *lexer) blockLine() {
 	}
 	inItem := l.pos > column
 	start := l.pos
-	value, ok := l.scalar()
+	isScalar, ok := l.scalar()
 	if !ok {
 		l.pending = true
 		return
 	}
-	if value && l.at(":") && l.blankAt(l.pos+1) {
+	if isScalar && l.at(":") && l.blankAt(l.pos+1) {
 		if l.shortKey(start) && l.open(start, false, inItem) {
 			l.pos++
 			l.behindKey()
@@ -201,11 +180,11 @@ func (l *lexer) bare(start int, inItem bool) {
 	n := len(l.levels)
 	deeper := n > 0 && start > l.levels[n-1].column
 	flow := l.text[start] == '[' || l.text[start] == '{'
-	word, value, glued := strings.Cut(l.text[start:l.pos], ":")
+	word, rest, glued := strings.Cut(l.text[start:l.pos], ":")
 	switch {
 	case glued && homeOf(word) != "":
 		l.pending = true
-		l.fail(start+len(word), ruleLayout, "no space behind the colon", "write "+word+": "+clip(printable(value)))
+		l.fail(start+len(word), ruleLayout, "no space behind the colon", "write "+word+": "+clip(printable(rest)))
 	case inItem, l.pending && deeper, l.first && flow:
 		l.pending = false
 		l.tail()
@@ -296,9 +275,9 @@ func (l *lexer) checkDepth(offset int) bool {
 	return false
 }
 
-// scalar reads the value at pos, in block context; value is false for the
-// start of a flow collection.
-func (l *lexer) scalar() (value, ok bool) {
+// scalar reads the value at pos, in block context; isScalar is false for a flow
+// collection.
+func (l *lexer) scalar() (isScalar, ok bool) {
 	if !l.count() {
 		return false, false
 	}
@@ -321,119 +300,6 @@ func (l *lexer) count() bool {
 	}
 	l.abort(l.pos, ruleFile, fmt.Sprintf("more than %d values in one file", maxValues), "split the file: all files in the directory are read")
 	return false
-}
-
-// flow reads flow collections up to the end of the line or of the outermost one.
-func (l *lexer) flow() {
-	for !l.broken {
-		if l.skipBlanks(); l.atEnd() {
-			return
-		}
-		switch c := l.text[l.pos]; {
-		case c == '[' || c == '{':
-			l.openBracket(c)
-		case c == ']' || c == '}':
-			if l.closeBracket(c); len(l.opens) == 0 {
-				return
-			}
-		case c == ',':
-			l.comma()
-		case c == ':' && l.last.line > 0 && (l.last.closed || l.flowEndAt(l.pos+1)):
-			l.colon()
-		default:
-			l.flowScalar(c)
-		}
-	}
-}
-
-func (l *lexer) openBracket(c byte) {
-	if l.missingComma() || !l.count() {
-		return
-	}
-	l.opens = append(l.opens, bracket{char: c, line: l.line, column: columns(l.text[:l.pos]) + 1, offset: l.pos})
-	l.last = value{}
-	if l.checkDepth(l.pos) {
-		l.pos++
-	}
-}
-
-func (l *lexer) closeBracket(c byte) {
-	n := len(l.opens)
-	if n == 0 || c != closing(l.opens[n-1].char) {
-		l.abort(l.pos, ruleLayout, fmt.Sprintf("%q closes nothing that is open", c), "")
-		return
-	}
-	open := l.opens[n-1]
-	l.opens = l.opens[:n-1]
-	l.last = value{line: l.line, start: open.line, offset: open.offset, closed: true}
-	if n == 1 {
-		l.last = value{}
-	}
-	l.pos++
-}
-
-func (l *lexer) comma() {
-	item := &l.opens[len(l.opens)-1]
-	if l.last.line == 0 && !item.colon {
-		l.abort(l.pos, ruleLayout, "nothing stands before this comma", "remove it")
-		return
-	}
-	l.last, item.colon = value{}, false
-	l.pos++
-}
-
-func (l *lexer) colon() {
-	item := &l.opens[len(l.opens)-1]
-	switch {
-	case item.colon:
-		l.abort(l.pos, ruleLayout, "a second colon in one item", "put a comma between the keys, or quote the value")
-		return
-	case l.last.start != l.line:
-		l.abort(l.pos, ruleLayout, "a key and its colon on two lines", "write KEY: VALUE")
-		return
-	case !l.shortKey(l.last.offset):
-		return
-	}
-	l.last, item.colon = value{}, true
-	l.pos++
-}
-
-// shortKey wants the colon at pos within reach of its key: YAML allows 1024
-// characters.
-func (l *lexer) shortKey(start int) bool {
-	if l.pos-start <= 1024 {
-		return true
-	}
-	l.abort(start, ruleLayout, "a key of more than 1024 bytes", "")
-	return false
-}
-
-func (l *lexer) flowScalar(c byte) {
-	if l.missingComma() || !l.count() {
-		return
-	}
-	ok := false
-	v := value{line: l.line, start: l.line, offset: l.pos, closed: c == '"' || c == '\''}
-	if v.closed {
-		ok = l.quoted(c)
-	} else {
-		ok = l.mayStart(true) && l.plain(true)
-	}
-	l.last = v
-	l.broken = l.broken || !ok
-}
-
-// missingComma reports a value right behind another one.
-func (l *lexer) missingComma() bool {
-	switch l.last.line {
-	case 0:
-		return false
-	case l.line:
-		l.abort(l.pos, ruleLayout, "a comma is missing before this", "")
-	default:
-		l.unclosed(l.opens[len(l.opens)-1])
-	}
-	return true
 }
 
 // quoted skips a quoted scalar, which ends on its line.

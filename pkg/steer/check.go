@@ -18,8 +18,10 @@ func Check(want Desired, have Observed) (Goal, []Problem) {
 	c.locations()
 	kept := c.entries()
 	c.goal.Rules, c.goal.Usage = c.compile(kept)
+	all := len(c.goal.Rules)
 	c.holdBack()
 	c.foreign()
+	c.goal.Held = all - len(c.goal.Rules)
 	return c.goal, c.problems
 }
 
@@ -107,8 +109,11 @@ func (c *checker) beyond(e *Entry) (q uint32, tooHigh bool) {
 func (c *checker) noQueue(e *Entry, q uint32) Problem {
 	name := c.want.Link.Name
 	p := Problem{Severity: Blocked, Entry: e.Name, At: e.SteeringAt,
-		Text: fmt.Sprintf("queue %d: %s has %d receive queues", q, name, c.queues),
-		Fix:  fmt.Sprintf("use queues 0-%d", c.queues-1)}
+		Text: fmt.Sprintf("queue %d: %s has %s", q, name, counted(int(c.queues), "receive queue")),
+		Fix:  "use queues 0-" + fmt.Sprint(c.queues-1)}
+	if c.queues == 1 {
+		p.Fix = "use queue 0"
+	}
 	if c.have.Channels.Max > q {
 		p.Fix += fmt.Sprintf(", or write `channels: %d`", q+1)
 	}
@@ -146,14 +151,14 @@ func (c *checker) protocolHeld(e *Entry, raw []uint8) Problem {
 	}
 	n := c.have.NIC.RawProtocols
 	return Problem{Severity: Blocked, Entry: e.Name, At: e.At,
-		Text: fmt.Sprintf("protocol %d: %s matches the first bytes of %s at a time, and protocol %s is applied",
+		Text: fmt.Sprintf("protocol %d: the driver of %s looks behind the IP header of %s at a time, and protocol %s is applied",
 			e.Protocol.Value, c.want.Link.Name, counted(n, "protocol"), strings.Join(held, ", ")),
 		Fix: fmt.Sprintf("raise flex_l4_max_nodes of mlx5_core (now %d), or steer one of the protocols by addresses only", n)}
 }
 
 func counted(n int, what string) string {
 	if n == 1 {
-		return "one " + what
+		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
@@ -193,6 +198,9 @@ func (c *checker) uneven(u Usage) {
 // are in place.
 func (c *checker) holdBack() {
 	for _, missing := range c.have.Prerequisites {
+		if missing.Needs == NeedNothing {
+			c.problems = slices.Clone(c.want.Problems) // what else is wrong does not matter yet
+		}
 		held := 0
 		c.goal.Rules = slices.DeleteFunc(c.goal.Rules, func(w Wanted) bool {
 			needs := missing.Needs == NeedNothing || w.Rule.Match.L4Data.Mask != 0
@@ -202,7 +210,7 @@ func (c *checker) holdBack() {
 			held++
 			return true
 		})
-		if held > 0 {
+		if held > 0 || missing.Needs == NeedNothing {
 			c.problem(missing)
 		}
 	}

@@ -199,22 +199,28 @@ func (d *differ) inPlace() (all []staying) {
 	return all
 }
 
-// remove takes away what has no successor, and what would share its match with a
-// rule put elsewhere.
+// remove takes away what has no successor, what would share its match with a rule
+// put elsewhere, and what looks behind the IP header of a protocol no longer
+// wanted: mlx5 takes the parser for a new protocol before it lets the old one go.
 func (d *differ) remove() {
 	if len(d.have) == 0 {
 		return
 	}
 	wanted := make(map[Match]Loc, len(d.goal.Rules))
+	raw := map[uint8]bool{}
 	for i, w := range d.goal.Rules {
 		if d.set[i] {
 			wanted[w.Rule.Match] = d.locs[i]
 		}
+		if w.Rule.Match.L4Data.Mask != 0 {
+			raw[w.Rule.Match.Protocol.Value] = true
+		}
 	}
 	for _, loc := range slices.Sorted(maps.Keys(d.have)) {
 		_, successor := d.at[loc]
-		moved, elsewhere := wanted[d.have[loc].Match]
-		if !successor || elsewhere && moved != loc {
+		m := d.have[loc].Match
+		moved, elsewhere := wanted[m]
+		if !successor || elsewhere && moved != loc || m.L4Data.Mask != 0 && !raw[m.Protocol.Value] {
 			d.drop(loc)
 		}
 	}

@@ -22,7 +22,7 @@ type Step struct {
 	Entry    int    // Replace, Insert: index of the entry in Desired.Entries
 }
 
-// Plan is the steps in the order to take them: channels, then removals, then
+// Plan is the steps in the order to take them: removals, then channels, then
 // replacements, then insertions.
 type Plan struct{ Steps []Step }
 
@@ -47,4 +47,5 @@ type Goal struct {
 	Channels uint32   // combined count to set; 0: leave it alone
 	Rules    []Wanted // in reading order of the entries
 	Usage    []Usage  // one for each entry that is in Rules
+	Held     int      // rules wanted but not in Rules: a Problem says what they wait for
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// String is FILE:LINE:COL, or "" for no place.
+// String is FILE:LINE:COL, FILE for a file as a whole, or "" for no place.
 func (o Origin) String() string {
-	if o.File == "" {
-		return ""
+	if o.Line == 0 {
+		return o.File
 	}
 	return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column)
 }

@@ -39,6 +39,14 @@ func find(t *testing.T, links []steer.Link, index int) steer.Link {
 	return links[i]
 }
 
+// withVeth is a host with the link veth0.
+func withVeth(t *testing.T) (*Host, steer.Link) {
+	t.Helper()
+	h := openHost(t)
+	index := addVeth(t, "veth0", "veth1")
+	return h, find(t, linksOf(t, h), index)
+}
+
 func linksOf(t *testing.T, h *Host) []steer.Link {
 	t.Helper()
 	links, err := h.Links()
@@ -68,9 +76,7 @@ func TestADriverWithoutRulesIsOnePrerequisite(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	h := openHost(t)
-	index := addVeth(t, "veth0", "veth1")
-	link := find(t, linksOf(t, h), index)
+	h, link := withVeth(t)
 	for range 3 {
 		o, err := h.Observe(link)
 		must(t, err)
@@ -94,14 +100,12 @@ func TestALinkIsFoundUnderItsNewName(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	h := openHost(t)
-	index := addVeth(t, "veth0", "veth1")
-	link := find(t, linksOf(t, h), index)
+	h, link := withVeth(t)
 	_, err := h.Observe(link)
 	must(t, err)
-	rename(t, index, "port0")
+	rename(t, link.Index, "port0")
 	addVeth(t, "veth0", "veth2") // the old name is another link's now
-	name, _, err := h.names.of(index)
+	name, _, err := h.names.of(link.Index)
 	if name != "port0" || err != nil {
 		t.Errorf("name %q, %v", name, err)
 	}
@@ -116,9 +120,7 @@ func TestALinkThatWentIsENODEV(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	h := openHost(t)
-	index := addVeth(t, "veth0", "veth1")
-	link := find(t, linksOf(t, h), index)
+	h, link := withVeth(t)
 	_, err := h.Observe(link)
 	must(t, err)
 	must(t, netlink.LinkDel(byName(t, "veth0")))
@@ -167,15 +169,13 @@ func TestObserveStaysTrueWhileNamesSwap(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	h := openHost(t)
-	index := addVeth(t, "veth0", "veth1")
-	link := find(t, linksOf(t, h), index)
+	h, link := withVeth(t)
 	var storm sync.WaitGroup
 	var calm atomic.Bool
 	storm.Go(func() {
 		defer calm.Store(true)
 		for i := range 1000 {
-			rename(t, index, fmt.Sprintf("veth%d", 2+i%50))
+			rename(t, link.Index, fmt.Sprintf("veth%d", 2+i%50))
 		}
 	})
 	seen, again := 0, 0
@@ -297,9 +297,7 @@ func TestSetChannelsReachesTheDriver(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	h := openHost(t)
-	index := addVeth(t, "veth0", "veth1")
-	link := find(t, linksOf(t, h), index)
+	h, link := withVeth(t)
 	// veth has receive and transmit channels but no combined ones.
 	if err := h.Apply(link, steer.Step{Kind: steer.SetChannels, Channels: 2}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("error %v", err)

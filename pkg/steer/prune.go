@@ -50,7 +50,7 @@ func (c *compiler) redundant(id int) bool {
 // witness searches packets that would go another way without a rule.
 type witness struct {
 	rule   *candidate
-	others []*candidate // that overlap the rule, the highest rank first
+	others []*candidate // that overlap the rule: see overlapping
 	steps  int
 }
 
@@ -97,13 +97,18 @@ func (w *witness) differs(part *cube, i int) bool {
 	return false
 }
 
-// overlapping is the rules left that overlap rule id, the highest rank first.
+// overlapping is the rules left that overlap rule id: those that win over it or
+// tie first, then the others from the highest rank down. Among equals the widest
+// come first, since they leave the fewest parts.
 func (c *compiler) overlapping(id int) (others []*candidate) {
-	for _, other := range c.rules[id].meets {
+	r := &c.rules[id]
+	for _, other := range r.meets {
 		if !c.rules[other].gone {
 			others = append(others, &c.rules[other])
 		}
 	}
-	slices.SortStableFunc(others, func(a, b *candidate) int { return cmp.Compare(b.rank, a.rank) })
+	slices.SortStableFunc(others, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(min(b.rank, r.rank), min(a.rank, r.rank)), cmp.Compare(a.cube.bits(), b.cube.bits()))
+	})
 	return others
 }

@@ -75,6 +75,10 @@ func (l *Loop) logState(t *track) {
 	switch s.State {
 	case Configured:
 		message += fmt.Sprintf(": %d rules in place", s.InPlace)
+	case Pending:
+		if len(s.Problems) > 0 {
+			message += ": " + strings.TrimPrefix(s.Problems[len(s.Problems)-1].Text, s.Link.Name+": ")
+		}
 	case Blocked, Failed:
 		message += fmt.Sprintf(": %d of %d rules in place", s.InPlace, s.Wanted)
 	}
@@ -88,7 +92,10 @@ func (l *Loop) logNew(link string, before, now []steer.Problem) {
 		if slices.Contains(before, p) {
 			continue
 		}
-		attrs := []slog.Attr{slog.String(KeyEvent, EventProblem), slog.String(KeyLink, link)}
+		attrs := []slog.Attr{slog.String(KeyEvent, EventProblem)}
+		if link != "" {
+			attrs = append(attrs, slog.String(KeyLink, link))
+		}
 		if p.Entry != "" {
 			attrs = append(attrs, slog.String(KeyEntry, p.Entry))
 		}

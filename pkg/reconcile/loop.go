@@ -42,6 +42,7 @@ type Loop struct {
 	kernel Kernel
 	o      Options
 	events chan struct{} // of size 1: events only wake
+	loads  chan struct{} // of size 1: there is something in the inbox
 
 	mu    sync.Mutex
 	inbox []delivery // under mu
@@ -84,16 +85,18 @@ func New(kernel Kernel, o Options) *Loop {
 		o.Rand = rand.Float64
 	}
 	return &Loop{
-		kernel: kernel, o: o, events: make(chan struct{}, 1), links: map[int]*track{}, resync: DefaultResync,
+		kernel: kernel, o: o, events: make(chan struct{}, 1), loads: make(chan struct{}, 1), links: map[int]*track{}, resync: DefaultResync,
 		status: Status{Version: o.Version, PID: os.Getpid()},
 	}
 }
 
 // Wake says that something may have changed. It never blocks and may be called
 // from any goroutine; many calls lead to few passes.
-func (l *Loop) Wake() {
+func (l *Loop) Wake() { ring(l.events) }
+
+func ring(bell chan<- struct{}) {
 	select {
-	case l.events <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
@@ -106,7 +109,7 @@ func (l *Loop) Load(c Loaded) <-chan struct{} {
 	l.mu.Lock()
 	l.inbox = append(l.inbox, delivery{c, taken})
 	l.mu.Unlock()
-	l.Wake()
+	ring(l.loads)
 	return taken
 }
 
@@ -114,22 +117,35 @@ func (l *Loop) Load(c Loaded) <-chan struct{} {
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var rested time.Time
 	for ctx.Err() == nil {
 		l.o.Alive()
 		sleep := max(0, l.Pass(ctx).Sub(l.o.Now()))
+		if sleep >= time.Second && rested != l.lastPass {
+			rested = l.lastPass
+			l.o.Rest()
+		}
 		if l.o.Beat > 0 {
 			sleep = min(sleep, l.o.Beat)
 		}
-		if sleep >= time.Second {
-			l.o.Rest()
-		}
 		timer.Reset(sleep)
-		select {
-		case <-ctx.Done():
-		case <-l.events:
-			l.Event()
-		case <-timer.C:
-		}
+		l.await(ctx, timer.C)
+	}
+}
+
+// await sleeps. While an event waits for its pass, more of them do not wake: a
+// storm costs what one event does.
+func (l *Loop) await(ctx context.Context, timer <-chan time.Time) {
+	events := l.events
+	if !l.eventAt.IsZero() {
+		events = nil
+	}
+	select {
+	case <-ctx.Done():
+	case <-l.loads:
+	case <-events:
+		l.Event()
+	case <-timer:
 	}
 }
 
@@ -260,6 +276,7 @@ func (l *Loop) visitAll(ctx context.Context, links []steer.Link) {
 		}
 		if now := l.o.Now(); !now.Before(t.due) {
 			l.visit(ctx, t)
+			l.o.Alive()
 		}
 	}
 	l.status.Links = l.linkStatuses()
@@ -306,7 +323,11 @@ func (l *Loop) inOrder() []*track {
 func (l *Loop) linkStatuses() []LinkStatus {
 	statuses := make([]LinkStatus, 0, len(l.links))
 	for _, t := range l.links {
-		statuses = append(statuses, t.status)
+		s := t.status
+		if s.State == "" { // the pass was interrupted before its first visit
+			s.Link, s.State, s.Policies = t.desired.Link, Pending, t.desired.Policies
+		}
+		statuses = append(statuses, s)
 	}
 	slices.SortFunc(statuses, func(a, b LinkStatus) int {
 		return cmp.Or(strings.Compare(a.Link.Name, b.Link.Name), cmp.Compare(a.Link.Index, b.Link.Index))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -174,12 +175,14 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.AddMLX5("eth0", 16)
-		loop := reconcile.New(w.Kernel, reconcile.Options{})
+		turns := 0
+		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns++ }})
 		loop.Load(reconcile.Loaded{Policy: policy{"eth0": steering(253, 4, 16)}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		synctest.Wait()
 		w.Calls()
+		turns = 0
 		for range 10_000 { // for one second
 			loop.Wake()
 			time.Sleep(100 * time.Microsecond)
@@ -193,6 +196,9 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 		}
 		if passes < 1 || passes > 6 {
 			t.Errorf("%d passes for 10,000 events in a second, want 1 to 6", passes)
+		}
+		if turns > 30 {
+			t.Errorf("alive %d times for them, want 30 at most", turns)
 		}
 		cancel()
 		synctest.Wait()
@@ -211,8 +217,8 @@ func TestAnIdleLoopSleepsUntilItsResync(t *testing.T) {
 		time.Sleep(time.Second)
 		turns = 0
 		time.Sleep(10 * time.Minute)
-		if turns < 18 || turns > 23 {
-			t.Errorf("%d turns in ten minutes, want about 20", turns)
+		if turns < 2*18 || turns > 2*23 {
+			t.Errorf("alive %d times in ten minutes, want about 20 turns and 20 visits", turns)
 		}
 		cancel()
 		synctest.Wait()
@@ -320,5 +326,56 @@ func TestLinksThatCannotBeListedAreAskedForAgain(t *testing.T) {
 	w.mustConverge(t, "eth0", d)
 	if got := w.loop.Status().Problems; len(got) != 0 {
 		t.Errorf("problems %v remain", got)
+	}
+}
+
+func TestRestComesOnceAfterEachPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		rests := 0
+		loop := reconcile.New(w.Kernel, reconcile.Options{Rest: func() { rests++ }, Beat: 2 * time.Second})
+		ctx, cancel := context.WithCancel(t.Context())
+		go loop.Run(ctx)
+		time.Sleep(time.Second)
+		if rests != 1 {
+			t.Errorf("%d rests after the first pass, want 1", rests)
+		}
+		time.Sleep(10 * time.Minute)
+		if rests < 18 || rests > 23 {
+			t.Errorf("%d rests in ten minutes, want about one for each of 20 passes", rests)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestAReloadMayInterruptAgainAndAgain(t *testing.T) {
+	w := newWorld()
+	w.AddMLX5("eth0", 16)
+	d := steering(253, 4, 16)
+	w.load(policy{"eth0": d})
+	left := 10
+	w.Port("eth0").Keeps = func(r steer.Rule) steer.Rule {
+		if left--; left > 0 {
+			w.load(policy{"eth0": d})
+		}
+		return r
+	}
+	w.passes(t)
+	w.mustConverge(t, "eth0", d)
+}
+
+func TestEveryLinkHasAStateHoweverEarlyAPassEnds(t *testing.T) {
+	w := newWorld()
+	w.AddMLX5("eth0", 16)
+	w.AddMLX5("eth1", 16)
+	d := steering(253, 4, 16)
+	p := policy{"eth0": d, "eth1": d}
+	w.load(p)
+	once := sync.OnceFunc(func() { w.load(p) })
+	w.Port("eth0").Keeps = func(r steer.Rule) steer.Rule { once(); return r }
+	w.loop.Pass(context.Background())
+	if got := w.link(t, "eth1").State; got != reconcile.Pending {
+		t.Errorf("state %q, want pending", got)
 	}
 }

@@ -38,9 +38,10 @@ type track struct {
 
 // want notes what the configuration wants of link in this pass. Locations that
 // this process has managed and does not any more are to be emptied; after a
-// start there are none, whatever the NIC holds.
+// start there are none, whatever the NIC holds. A link is not released before
+// udev has finished with it: until then it lacks what policies match.
 func (t *track) want(link steer.Link, d steer.Desired, managed bool, now time.Time) {
-	released := !managed && t.reloaded
+	released := !managed && t.reloaded && link.Ready
 	moved := managed && len(t.own) > 0 && t.own[0] != d.Own
 	if released || moved {
 		t.former = append(t.former, t.own...)
@@ -55,7 +56,8 @@ func (t *track) want(link steer.Link, d steer.Desired, managed bool, now time.Ti
 		d = steer.Desired{}
 	}
 	d.Link = link
-	t.desired, t.managed, t.reloaded = d, managed, false
+	t.desired, t.managed = d, managed
+	t.reloaded = t.reloaded && !managed && !link.Ready
 }
 
 // event makes the link due: at once when all was well, and otherwise not before
@@ -76,7 +78,7 @@ func (l *Loop) visit(ctx context.Context, t *track) {
 	switch {
 	case t.managed && !t.desired.Link.Ready:
 		l.settle(t, Pending, []steer.Problem{{Severity: steer.Notice, Text: "udev has not finished with this link yet"}})
-	case t.managed || len(t.former) > 0:
+	case t.managed || len(t.former) > 0 && t.desired.Link.Ready:
 		l.converge(ctx, t)
 	default:
 		t.applied = nil
@@ -164,7 +166,9 @@ func (l *Loop) apply(ctx context.Context, t *track, plan []steer.Step, have stee
 		t.applied = append(t.applied, s)
 		l.logStep(t.desired, s)
 	}
-	t.changes++
+	if len(t.applied) == len(plan) { // else what remains is no sign of a change that did not last
+		t.changes++
+	}
 	t.due = l.o.Now()
 	l.settle(t, Configuring, problems)
 }
@@ -217,7 +221,11 @@ func (l *Loop) settle(t *track, state State, problems []steer.Problem) {
 		*s = LinkStatus{Link: t.desired.Link, State: s.State, Problems: s.Problems, ChangedAt: s.ChangedAt}
 	}
 	s.Problems = problems
-	if state != Configuring {
+	switch state {
+	case Configuring: // it passes at once
+	case Pending: // logState tells the reason
+		t.told = problems
+	default:
 		l.logNew(t.desired.Link.Name, t.told, problems)
 		t.told = problems
 	}
@@ -258,7 +266,7 @@ func (t *track) count(goal steer.Goal, problems []steer.Problem, have steer.Obse
 }
 
 // wantedInAll counts the rules of all entries, also of those that the link
-// cannot have now.
+// cannot have now, which a Goal leaves out.
 func (t *track) wantedInAll(nic steer.NIC) int {
 	able := steer.Observed{NIC: steer.NIC{Precedence: nic.Precedence, RawProtocols: steer.AnyProtocols}}
 	goal, _ := steer.Check(t.desired, able)

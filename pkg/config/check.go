@@ -134,8 +134,8 @@ func (e *entry) checkFamilies() {
 	}
 	e.narrow(e.out.Sources)
 	e.narrow(e.out.Destinations)
-	e.checkPrefixes("source", e.out.Sources, e.sources, "the destinations are")
-	e.checkPrefixes("destination", e.out.Destinations, e.destinations, "the sources are")
+	e.checkPrefixes("source", e.out.Sources, e.sources, "the destinations are", "no packet fits both: write two entries")
+	e.checkPrefixes("destination", e.out.Destinations, e.destinations, "the sources are", "no packet fits both: write two entries")
 }
 
 // narrow keeps the families that some prefix has.
@@ -164,10 +164,10 @@ func familyOf(p netip.Prefix) steer.Family {
 }
 
 // checkPrefixes reports prefixes of a family that the entry cannot have.
-func (e *entry) checkPrefixes(what string, prefixes []netip.Prefix, nodes []*yaml.Node, others string) {
+func (e *entry) checkPrefixes(what string, prefixes []netip.Prefix, nodes []*yaml.Node, others, hint string) {
 	for i, p := range prefixes {
 		if !slices.Contains(e.out.Families, familyOf(p)) {
-			e.node(nodes[i], ruleFamily, fmt.Sprintf("%s: %s is IPv%d, but %s not", what, p, familyOf(p), others), "no packet fits both: write two entries")
+			e.node(nodes[i], ruleFamily, fmt.Sprintf("%s: %s is IPv%d, but %s not", what, p, familyOf(p), others), hint)
 		}
 	}
 }
@@ -175,8 +175,8 @@ func (e *entry) checkPrefixes(what string, prefixes []netip.Prefix, nodes []*yam
 // checkGivenFamilies compares `family:` with the addresses and the protocol.
 func (e *entry) checkGivenFamilies() {
 	before := len(e.list) + e.missed
-	e.checkPrefixes("source", e.out.Sources, e.sources, "family is")
-	e.checkPrefixes("destination", e.out.Destinations, e.destinations, "family is")
+	e.checkPrefixes("source", e.out.Sources, e.sources, "family is", "remove it, or change family")
+	e.checkPrefixes("destination", e.out.Destinations, e.destinations, "family is", "remove it, or change family")
 	if len(e.list)+e.missed > before {
 		return
 	}

@@ -43,7 +43,7 @@ func unmarshal(text string) (doc yaml.Node, err error) {
 	return doc, err
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`) // matches any text
 
 // syntax reports what the YAML library says. It names a line at best, and may
 // name one behind the last.

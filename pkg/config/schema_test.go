@@ -138,7 +138,7 @@ func TestSchemaAndParserAgree(t *testing.T) {
 			j.compare(etcName(file), string(data))
 		}
 	}
-	const documents = 20_000
+	const documents = 10_000
 	g := &generator{rand.New(rand.NewPCG(1, 2))}
 	for range documents {
 		name := "etc/flexsteer/10-random.yaml"

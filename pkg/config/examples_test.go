@@ -113,3 +113,39 @@ func TestHomaAndProtocol253SayTheSame(t *testing.T) {
 		}
 	}
 }
+
+// mlx5 is a link as the patched driver makes it.
+var mlx5 = steer.Observed{
+	NIC:      steer.NIC{Precedence: steer.ByFields, Queues: 32, Capacity: 1024, RawProtocols: 1},
+	Channels: steer.Channels{Combined: 32, Max: 64},
+}
+
+func TestEveryExampleFitsAnMlx5Link(t *testing.T) {
+	for _, file := range exampleFiles(t) {
+		if strings.Contains(file, dropInSuffix+"/") {
+			continue
+		}
+		for _, d := range loadExample(t, file).Resolve(exampleLinks) {
+			goal, problems := steer.Check(d, mlx5)
+			if len(problems) > 0 || len(goal.Rules) == 0 {
+				t.Errorf("%s on %s: %d rules, problems %v", file, d.Link.Name, len(goal.Rules), problems)
+			}
+		}
+	}
+}
+
+func TestHomaTakesOneRuleForEachQueueAndFamily(t *testing.T) {
+	for _, file := range []string{"homa.yaml", "protocol-253.yaml"} {
+		goal, _ := steer.Check(loadExample(t, filepath.Join(examples, file)).Resolve(exampleLinks)[0], mlx5)
+		queues := map[uint32]int{}
+		for _, w := range goal.Rules {
+			queues[w.Rule.Action.Queue]++
+			if want := (steer.Bits32{Value: w.Rule.Action.Queue, Mask: 0xf}); w.Rule.Match.L4Data != want {
+				t.Errorf("%s: %v", file, w.Rule)
+			}
+		}
+		if len(goal.Rules) != 32 || len(queues) != 16 {
+			t.Errorf("%s: %d rules to %d queues", file, len(goal.Rules), len(queues))
+		}
+	}
+}

@@ -44,21 +44,34 @@ func etcName(file string) string {
 	return "etc/flexsteer/" + base
 }
 
+// testFiles is the content of the files that match, at least so many.
+func testFiles(t testing.TB, least int, patterns ...string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if out[file], err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(out) < least {
+		t.Fatalf("%d files of %v", len(out), patterns)
+	}
+	return out
+}
+
 func loadOne(name string, data []byte) (*Config, error) {
 	return Load(fstest.MapFS{name: &fstest.MapFile{Data: data}}, SearchPath)
 }
 
 func TestBadFilesSayWhereWhatAndWhatToDo(t *testing.T) {
-	files, err := filepath.Glob("testdata/bad/*.yaml")
-	if err != nil || len(files) < 40 {
-		t.Fatal(len(files), err)
-	}
-	for _, file := range files {
+	for file, data := range testFiles(t, 40, "testdata/bad/*.yaml") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			c, err := loadOne(etcName(file), data)
 			if err == nil || c != nil {
 				t.Fatal("accepted")

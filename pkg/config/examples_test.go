@@ -20,7 +20,7 @@ var exampleLinks = []steer.Link{
 	{Index: 3, Name: "ens1f0v0", Driver: "mlx5_core", Path: "pci-0000:03:00.2", Kind: steer.VF},
 }
 
-func exampleFiles(t *testing.T) (files []string) {
+func exampleFiles(t testing.TB) (files []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.yaml", "*.yaml.d/*.yaml"} {
 		found, err := filepath.Glob(filepath.Join(examples, pattern))

@@ -4,26 +4,14 @@ package config
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 	"testing/fstest"
 )
 
 func FuzzLoad(f *testing.F) {
-	for _, pattern := range []string{"testdata/bad/*.yaml", "testdata/good/*.yaml", "../../examples/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(data, []byte{})
-		}
+	for _, data := range testFiles(f, 100, "testdata/bad/*.yaml", "testdata/good/*.yaml") {
+		f.Add(data, []byte{})
 	}
 	f.Add([]byte("match: {name: \"*\"}\n"), []byte("steer:\n  - {protocol: udp, queue: 1}\n"))
 	g := &generator{rand.New(rand.NewPCG(3, 4))}

@@ -26,16 +26,8 @@ var testLinks = []steer.Link{
 }
 
 func TestGoodFilesSayWhatTheyMean(t *testing.T) {
-	files, err := filepath.Glob("testdata/good/*.yaml")
-	if err != nil || len(files) < 8 {
-		t.Fatal(len(files), err)
-	}
-	for _, file := range files {
+	for file, data := range testFiles(t, 8, "testdata/good/*.yaml") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			c, err := loadOne(etcName(file), data)
 			if err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ package steer
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 )
@@ -141,12 +140,15 @@ func (AddrBits) ip(b [16]byte, f Family) string {
 }
 
 func (m MACBits) text() string {
-	s := net.HardwareAddr(m.Value[:]).String()
+	s := colons(m.Value[:])
 	if m.Mask != [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} {
-		s += "/" + net.HardwareAddr(m.Mask[:]).String()
+		s += "/" + colons(m.Mask[:])
 	}
 	return s
 }
+
+// colons is an Ethernet address such as 02:00:00:00:00:01.
+func colons(b []byte) string { return strings.ReplaceAll(fmt.Sprintf("% x", b), " ", ":") }
 
 // Ethtool is the rule as arguments of `ethtool -N LINK`, without a location. In
 // ethtool(8) a mask bit 1 means "ignore", the inverse of Match. nil for a rule
@@ -211,9 +213,9 @@ func (m *Match) ethtoolAddresses() (args []string) {
 		if a.mac.Mask == [6]byte{} {
 			continue
 		}
-		args = append(args, a.name, net.HardwareAddr(a.mac.Value[:]).String())
+		args = append(args, a.name, colons(a.mac.Value[:]))
 		if ignored := inverted(a.mac.Mask[:]); [6]byte(ignored) != [6]byte{} {
-			args = append(args, "m", net.HardwareAddr(ignored).String())
+			args = append(args, "m", colons(ignored))
 		}
 	}
 	return args

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two commands matter: `make demo` and `make test`. `make help` lists the rest.
+
+VERSION   := 0.1.0
+GO        ?= go
+FUZZTIME  ?= 10s
+PREFIX    ?= /usr
+DESTDIR   ?=
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+.PHONY: help build check test demo lint race laws fuzz vuln bench deps install clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: ## build flexsteerd and flexsteerctl into bin/
+	@mkdir -p bin
+	$(GOBUILD) -o bin/ ./cmd/...
+
+check: lint ## the fast part: lint and tests, without root, under two minutes
+	$(GO) test ./...
+
+test: deps lint race laws fuzz demo ## everything; installs what it needs, as root
+
+demo: build ## the main job: packets for each queue, before and after
+	@scripts/demo
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above need gofmt -w'; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+race: ## all Go tests under the race detector; as root also those in network namespaces
+	$(GO) test -race ./...
+
+laws: ## the laws of pkg/steer over 24,000 random worlds, and the fault sweeps
+	FLEXSTEER_WORLDS=24000 $(GO) test -timeout 30m -v -run 'RulesDecide|NoRuleCould|APlanReaches' ./pkg/steer
+	$(GO) test -v -run 'Fault|Kill' ./pkg/reconcile
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@scripts/fuzz $(FUZZTIME)
+
+vuln: ## known vulnerabilities in what we import, where the database can be reached
+	@$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo 'govulncheck: skipped: it could not run'; }
+
+bench: ## benchmarks; docs/performance.md has the figures
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+deps: ## install the Debian packages that the tests need (root)
+	@scripts/deps
+
+install: build ## install into DESTDIR and PREFIX
+	install -D -t $(DESTDIR)$(PREFIX)/sbin bin/flexsteerd
+	install -D -t $(DESTDIR)$(PREFIX)/bin bin/flexsteerctl
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/man/flexsteer.yaml.5
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/man/flexsteerd.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/flexsteerctl.1
+	install -D -m 644 pkg/config/schema.json $(DESTDIR)$(PREFIX)/share/flexsteer/flexsteer.schema.json
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/flexsteer/examples examples/*.yaml
+
+clean: ## remove what was built
+	rm -rf bin build

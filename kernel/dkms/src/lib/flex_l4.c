@@ -186,20 +186,25 @@ static int flex_l4_create_err(struct mlx5_core_dev *mdev, u8 proto, int err, con
 	}
 }
 
+static void flex_l4_set_cmd(void *in, u16 opcode, u32 obj_id)
+{
+	MLX5_SET(general_obj_in_cmd_hdr, in, opcode, opcode);
+	MLX5_SET(general_obj_in_cmd_hdr, in, obj_type, MLX5_FLEX_L4_OBJ_TYPE);
+	MLX5_SET(general_obj_in_cmd_hdr, in, obj_id, obj_id);
+}
+
 static int flex_l4_create_obj(struct mlx5_core_dev *mdev, u8 proto, u32 *obj_id)
 {
-	u32 out[MLX5_ST_SZ_DW(general_obj_out_cmd_hdr)] = {};
 	u32 in[MLX5_ST_SZ_DW(flex_l4_create_in)] = {};
-	void *hdr, *graph, *sample, *arc;
+	u32 out[MLX5_ST_SZ_DW(flex_l4_cmd_out)] = {};
+	void *graph, *sample, *arc;
 	int err;
 
-	hdr = MLX5_ADDR_OF(flex_l4_create_in, in, hdr);
 	graph = MLX5_ADDR_OF(flex_l4_create_in, in, graph);
 	sample = MLX5_ADDR_OF(flex_l4_graph, graph, sample_table[0]);
 	arc = MLX5_ADDR_OF(flex_l4_graph, graph, input_arc[0]);
 
-	MLX5_SET(general_obj_in_cmd_hdr, hdr, opcode, MLX5_CMD_OP_CREATE_GENERAL_OBJECT);
-	MLX5_SET(general_obj_in_cmd_hdr, hdr, obj_type, MLX5_FLEX_L4_OBJ_TYPE);
+	flex_l4_set_cmd(in, MLX5_CMD_OP_CREATE_GENERAL_OBJECT, 0);
 
 	MLX5_SET(flex_l4_graph, graph, header_length_mode, MLX5_FLEX_L4_LENGTH_FIXED);
 	MLX5_SET(flex_l4_graph, graph, header_length_base_value, MLX5_FLEX_L4_HDR_LEN);
@@ -215,20 +220,18 @@ static int flex_l4_create_obj(struct mlx5_core_dev *mdev, u8 proto, u32 *obj_id)
 	if (err)
 		return flex_l4_create_err(mdev, proto, err, out);
 
-	*obj_id = MLX5_GET(general_obj_out_cmd_hdr, out, obj_id);
+	*obj_id = MLX5_GET(flex_l4_cmd_out, out, hdr.obj_id);
 	return 0;
 }
 
 static int flex_l4_query_obj(struct mlx5_flex_l4_node *node)
 {
-	u32 in[MLX5_ST_SZ_DW(general_obj_in_cmd_hdr)] = {};
+	u32 in[MLX5_ST_SZ_DW(flex_l4_cmd_in)] = {};
 	u32 out[MLX5_ST_SZ_DW(flex_l4_query_out)] = {};
 	void *graph, *sample;
 	int err;
 
-	MLX5_SET(general_obj_in_cmd_hdr, in, opcode, MLX5_CMD_OP_QUERY_GENERAL_OBJECT);
-	MLX5_SET(general_obj_in_cmd_hdr, in, obj_type, MLX5_FLEX_L4_OBJ_TYPE);
-	MLX5_SET(general_obj_in_cmd_hdr, in, obj_id, node->obj_id);
+	flex_l4_set_cmd(in, MLX5_CMD_OP_QUERY_GENERAL_OBJECT, node->obj_id);
 
 	err = mlx5_cmd_exec(node->mdev, in, sizeof(in), out, sizeof(out));
 	if (err) {
@@ -246,12 +249,10 @@ static int flex_l4_query_obj(struct mlx5_flex_l4_node *node)
 
 static int flex_l4_destroy_obj(struct mlx5_flex_l4_node *node)
 {
-	u32 out[MLX5_ST_SZ_DW(general_obj_out_cmd_hdr)] = {};
-	u32 in[MLX5_ST_SZ_DW(general_obj_in_cmd_hdr)] = {};
+	u32 in[MLX5_ST_SZ_DW(flex_l4_cmd_in)] = {};
+	u32 out[MLX5_ST_SZ_DW(flex_l4_cmd_out)] = {};
 
-	MLX5_SET(general_obj_in_cmd_hdr, in, opcode, MLX5_CMD_OP_DESTROY_GENERAL_OBJECT);
-	MLX5_SET(general_obj_in_cmd_hdr, in, obj_type, MLX5_FLEX_L4_OBJ_TYPE);
-	MLX5_SET(general_obj_in_cmd_hdr, in, obj_id, node->obj_id);
+	flex_l4_set_cmd(in, MLX5_CMD_OP_DESTROY_GENERAL_OBJECT, node->obj_id);
 
 	return mlx5_cmd_exec(node->mdev, in, sizeof(in), out, sizeof(out));
 }

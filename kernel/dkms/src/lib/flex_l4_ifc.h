@@ -99,6 +99,14 @@ struct mlx5_ifc_flex_l4_graph_bits {
 	struct mlx5_ifc_flex_l4_arc_bits output_arc[8];
 };
 
+struct mlx5_ifc_flex_l4_cmd_in_bits {
+	struct mlx5_ifc_general_obj_in_cmd_hdr_bits hdr;
+};
+
+struct mlx5_ifc_flex_l4_cmd_out_bits {
+	struct mlx5_ifc_general_obj_out_cmd_hdr_bits hdr;
+};
+
 struct mlx5_ifc_flex_l4_create_in_bits {
 	struct mlx5_ifc_general_obj_in_cmd_hdr_bits hdr;
 	struct mlx5_ifc_flex_l4_graph_bits graph;

@@ -68,11 +68,11 @@ func (a *app) flush(args []string, o flushOptions) error {
 	if total == 0 {
 		return a.nothingToFlush(args, owned)
 	}
-	if err := a.confirm(todo, total, o.yes); err != nil {
-		return err
-	}
 	if s, err := a.daemonStatus(); err == nil {
 		a.note("flexsteerd (process %d) is running and will put the rules back; stop it with: systemctl stop flexsteerd", s.PID)
+	}
+	if err := a.confirm(todo, total, o.yes); err != nil {
+		return err
 	}
 	return a.remove(todo)
 }

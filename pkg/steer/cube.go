@@ -84,14 +84,6 @@ func (c *cube) extraBits(d *cube) int {
 	return n
 }
 
-// bits is how many bits c compares.
-func (c *cube) bits() (n int) {
-	for _, m := range c.m {
-		n += bits.OnesCount64(m)
-	}
-	return n
-}
-
 // subtract appends to pieces disjoint cubes that hold the packets of c which
 // are not in d. Each piece agrees with d on a growing run of d's bits and then
 // differs in the next one.

@@ -32,10 +32,7 @@ type Config struct {
 // (see Config.Found). The error is of type Errors and holds all faults of all
 // files; there is no Config then.
 func Load(fsys fs.FS, dirs []string) (*Config, error) {
-	x := &index{fsys: fsys, files: map[string]string{}, dropIns: map[string]map[string]string{}}
-	for _, dir := range dirs {
-		x.scan(dir)
-	}
+	x := newIndex(fsys, dirs)
 	l := &loader{fsys: fsys, errs: x.errs}
 	l.out = Config{Daemon: DefaultDaemon(), Found: x.found, Warnings: x.warnings()}
 	for _, name := range x.names() {

@@ -31,6 +31,52 @@ type index struct {
 	errs    Errors
 }
 
+func newIndex(fsys fs.FS, dirs []string) *index {
+	x := &index{fsys: fsys, files: map[string]string{}, dropIns: map[string]map[string]string{}}
+	for _, dir := range dirs {
+		x.scan(dir)
+	}
+	return x
+}
+
+// Files is the paths of the files that Load would read, drop-ins behind their
+// file, whatever they hold. Files that are masked or masked away are not among
+// them. The error is of type Errors: directories and files that cannot be read.
+func Files(fsys fs.FS, dirs []string) ([]string, error) {
+	x := newIndex(fsys, dirs)
+	l := &loader{fsys: fsys, errs: x.errs}
+	for _, name := range x.names() {
+		if l.present(x.files[name]) {
+			l.presentAll(x.dropInsOf(name))
+		}
+	}
+	if x.files[daemonFile] == "" {
+		l.presentAll(x.dropInsOf(daemonFile))
+	}
+	if len(l.errs) > 0 {
+		return l.out.Files, l.errs
+	}
+	return l.out.Files, nil
+}
+
+// present notes a file that is not masked.
+func (l *loader) present(file string) bool {
+	_, masked, err := readFile(l.fsys, file, false)
+	if err != nil {
+		l.errs = append(l.errs, fileError(file, err))
+	}
+	if !masked {
+		l.out.Files = append(l.out.Files, file)
+	}
+	return !masked
+}
+
+func (l *loader) presentAll(files []string) {
+	for _, file := range files {
+		l.present(file)
+	}
+}
+
 // scan adds the files of one directory.
 func (x *index) scan(dir string) {
 	for _, e := range x.list(dir) {

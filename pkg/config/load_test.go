@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -271,5 +272,34 @@ func TestLoadFilesReadsWhatIsNamedOnly(t *testing.T) {
 	}
 	if _, err := LoadFiles(fsys, []string{"/home/me/none.yaml"}); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+func TestFilesAreTheFilesInEffectWhateverTheyHold(t *testing.T) {
+	fsys := fstest.MapFS{
+		"etc/flexsteer/10-a.yaml":          {Data: []byte("broken: [")},
+		"etc/flexsteer/10-a.yaml.d/x.yaml": {Data: []byte("channels: 4")},
+		"etc/flexsteer/20-b.yaml":          {Data: nil}, // masks
+		"usr/lib/flexsteer/20-b.yaml":      {Data: []byte("steer: []")},
+		"usr/lib/flexsteer/30-c.yaml":      {Data: []byte("steer: []")},
+	}
+	got, err := Files(fsys, SearchPath)
+	want := []string{"/etc/flexsteer/10-a.yaml", "/etc/flexsteer/10-a.yaml.d/x.yaml", "/usr/lib/flexsteer/30-c.yaml"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("Files = %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestProtocolsByNameAndNumber(t *testing.T) {
+	for name, number := range protocols {
+		if n, ok := Protocol(name); !ok || n != number {
+			t.Errorf("Protocol(%q) = %d, %v", name, n, ok)
+		}
+		if back, ok := ProtocolName(number); !ok || back != name {
+			t.Errorf("ProtocolName(%d) = %q, want %q", number, back, name)
+		}
+	}
+	if _, ok := ProtocolName(253); ok {
+		t.Error("253 has a name")
 	}
 }

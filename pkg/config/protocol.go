@@ -31,6 +31,22 @@ var otherProtocolNames = map[string]string{
 	"any": "no protocol key at all", "all": "no protocol key at all", "vlan": "vlan: NUMBER", "arp": "ether-type: 0x0806",
 }
 
+// Protocol is the number of a protocol by the name that policies use.
+func Protocol(name string) (number uint8, ok bool) {
+	number, ok = protocols[name]
+	return number, ok
+}
+
+// ProtocolName is the name of a protocol that policies may use for its number.
+func ProtocolName(number uint8) (name string, ok bool) {
+	for name, n := range protocols {
+		if n == number {
+			return name, true
+		}
+	}
+	return "", false
+}
+
 func protocolNames() []string { return slices.Sorted(maps.Keys(protocols)) }
 
 // protocol reads a protocol by number or by name.

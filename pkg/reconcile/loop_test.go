@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -175,19 +176,20 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.AddMLX5("eth0", 16)
-		turns := 0
-		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns++ }})
+		var turns atomic.Int64
+		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns.Add(1) }})
 		loop.Load(reconcile.Loaded{Policy: policy{"eth0": steering(253, 4, 16)}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		synctest.Wait()
 		w.Calls()
-		turns = 0
+		turns.Store(0)
 		for range 10_000 { // for one second
 			loop.Wake()
 			time.Sleep(100 * time.Microsecond)
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		passes := 0
 		for _, c := range w.Calls() {
 			if c.Kind == "links" {
@@ -197,8 +199,8 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 		if passes < 1 || passes > 6 {
 			t.Errorf("%d passes for 10,000 events in a second, want 1 to 6", passes)
 		}
-		if turns > 30 {
-			t.Errorf("alive %d times for them, want 30 at most", turns)
+		if n := turns.Load(); n > 30 {
+			t.Errorf("alive %d times for them, want 30 at most", n)
 		}
 		cancel()
 		synctest.Wait()
@@ -209,16 +211,18 @@ func TestAnIdleLoopSleepsUntilItsResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.AddMLX5("eth0", 16)
-		turns := 0
-		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns++ }})
+		var turns atomic.Int64
+		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns.Add(1) }})
 		loop.Load(reconcile.Loaded{Policy: policy{"eth0": steering(253, 4, 16)}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		time.Sleep(time.Second)
-		turns = 0
+		synctest.Wait()
+		turns.Store(0)
 		time.Sleep(10 * time.Minute)
-		if turns < 2*18 || turns > 2*23 {
-			t.Errorf("alive %d times in ten minutes, want about 20 turns and 20 visits", turns)
+		synctest.Wait()
+		if n := turns.Load(); n < 2*18 || n > 2*23 {
+			t.Errorf("alive %d times in ten minutes, want about 20 turns and 20 visits", n)
 		}
 		cancel()
 		synctest.Wait()
@@ -228,16 +232,18 @@ func TestAnIdleLoopSleepsUntilItsResync(t *testing.T) {
 func TestBeatBoundsTheSleepWithoutMorePasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		beats := 0
-		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { beats++ }, Beat: 5 * time.Second})
+		var beats atomic.Int64
+		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { beats.Add(1) }, Beat: 5 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		w.Calls()
-		beats = 0
+		beats.Store(0)
 		time.Sleep(time.Minute)
-		if calls := len(w.Calls()); beats < 12 || calls > 3 {
-			t.Errorf("%d beats and %d calls in a minute, want 12 or more and 2 or 3", beats, calls)
+		synctest.Wait()
+		if n, calls := beats.Load(), len(w.Calls()); n < 12 || calls > 3 {
+			t.Errorf("%d beats and %d calls in a minute, want 12 or more and 2 or 3", n, calls)
 		}
 		cancel()
 		synctest.Wait()
@@ -298,13 +304,13 @@ func TestAFailedLoadKeepsTheConfigurationInUse(t *testing.T) {
 
 func TestLoadIsReportedBeforeItsChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var last reconcile.Status
-		loop := reconcile.New(newWorld().Kernel, reconcile.Options{Report: func(s reconcile.Status) { last = s }})
+		var last atomic.Pointer[reconcile.Status]
+		loop := reconcile.New(newWorld().Kernel, reconcile.Options{Report: func(s reconcile.Status) { last.Store(&s) }})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		<-loop.Load(reconcile.Loaded{Errors: []string{"bad"}})
-		if last.Reloads != 1 || len(last.ConfigErrors) != 1 {
-			t.Errorf("reported %d reloads and errors %q, want 1 and one", last.Reloads, last.ConfigErrors)
+		if s := last.Load(); s == nil || s.Reloads != 1 || len(s.ConfigErrors) != 1 {
+			t.Errorf("reported %+v, want 1 reload and one error", s)
 		}
 		cancel()
 		synctest.Wait()
@@ -332,17 +338,19 @@ func TestLinksThatCannotBeListedAreAskedForAgain(t *testing.T) {
 func TestRestComesOnceAfterEachPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		rests := 0
-		loop := reconcile.New(w.Kernel, reconcile.Options{Rest: func() { rests++ }, Beat: 2 * time.Second})
+		var rests atomic.Int64
+		loop := reconcile.New(w.Kernel, reconcile.Options{Rest: func() { rests.Add(1) }, Beat: 2 * time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		go loop.Run(ctx)
 		time.Sleep(time.Second)
-		if rests != 1 {
-			t.Errorf("%d rests after the first pass, want 1", rests)
+		synctest.Wait()
+		if n := rests.Load(); n != 1 {
+			t.Errorf("%d rests after the first pass, want 1", n)
 		}
 		time.Sleep(10 * time.Minute)
-		if rests < 18 || rests > 23 {
-			t.Errorf("%d rests in ten minutes, want about one for each of 20 passes", rests)
+		synctest.Wait()
+		if n := rests.Load(); n < 18 || n > 23 {
+			t.Errorf("%d rests in ten minutes, want about one for each of 20 passes", n)
 		}
 		cancel()
 		synctest.Wait()

@@ -249,21 +249,28 @@ func (p *Port) driverChecks(r steer.Rule) error {
 		return syscall.EINVAL
 	case raw && p.NoParser:
 		return syscall.EOPNOTSUPP
-	case raw && p.RawProtocols != steer.AnyProtocols && p.parsersWith(r.Match.Protocol.Value) > p.RawProtocols:
-		// The parser node is taken before the old rule's is given back, so a
-		// replacement by another protocol counts both.
+	case raw && !p.parserFor(r.Match.Protocol.Value):
 		return syscall.EBUSY
 	}
 	return nil
 }
 
-// parsersWith counts the raw protocols in use once protocol has a rule too.
-func (p *Port) parsersWith(protocol uint8) int {
-	used := map[uint8]bool{protocol: true}
+// parserFor reports whether there is a parser node for protocol, or room for
+// one. The node is taken before that of the old rule at the location is given
+// back, so a replacement by another protocol needs both.
+func (p *Port) parserFor(protocol uint8) bool {
+	if p.RawProtocols == steer.AnyProtocols {
+		return true
+	}
+	others := map[uint8]bool{}
 	for _, r := range p.Rules {
-		if r.Match.L4Data.Mask != 0 {
-			used[r.Match.Protocol.Value] = true
+		switch {
+		case r.Match.L4Data.Mask == 0:
+		case r.Match.Protocol.Value == protocol:
+			return true
+		default:
+			others[r.Match.Protocol.Value] = true
 		}
 	}
-	return len(used)
+	return len(others) < p.RawProtocols
 }

@@ -49,63 +49,18 @@ func (es Errors) Unwrap() []error {
 // line, a caret below the column, the other place and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Summary())
-	writeExcerpt(&b, e.At)
+	b.WriteString(e.Summary() + "\n" + e.At.Caret("    "))
 	if e.Also.File != "" {
-		fmt.Fprintf(&b, "\n    the other one is at %s", place(e.Also))
-		writeExcerpt(&b, e.Also)
+		fmt.Fprintf(&b, "    the other one is at %s\n%s", e.Also, e.Also.Caret("    "))
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(&b, "\n    hint: %s", e.Hint)
+		fmt.Fprintf(&b, "    hint: %s", e.Hint)
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Summary is the fault in one line: FILE:LINE:COL: text.
-func (e *Error) Summary() string { return place(e.At) + ": " + e.Text }
-
-func place(o steer.Origin) string {
-	if o.Line == 0 {
-		return o.File
-	}
-	return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column)
-}
-
-// excerptWidth is how much of a long line is shown around the caret.
-const excerptWidth = 100
-
-func writeExcerpt(b *strings.Builder, o steer.Origin) {
-	if o.Line == 0 || strings.TrimSpace(o.Text) == "" {
-		return
-	}
-	line, column := window([]rune(o.Text), o.Column-1)
-	var pad strings.Builder
-	for _, c := range line[:min(column, len(line))] {
-		if c == '\t' {
-			pad.WriteByte('\t')
-			continue
-		}
-		pad.WriteByte(' ')
-	}
-	fmt.Fprintf(b, "\n    %s\n    %s^", strings.TrimRight(string(line), " \t"), pad.String())
-}
-
-// window cuts a long line down to the neighbourhood of column (from 0).
-func window(line []rune, column int) ([]rune, int) {
-	if len(line) <= excerptWidth {
-		return line, column
-	}
-	from := max(0, min(column-excerptWidth/2, len(line)-excerptWidth))
-	to := min(len(line), from+excerptWidth)
-	cut := append([]rune{}, line[from:to]...)
-	if from > 0 {
-		cut[0] = '…'
-	}
-	if to < len(line) {
-		cut[len(cut)-1] = '…'
-	}
-	return cut, column - from
-}
+func (e *Error) Summary() string { return e.At.String() + ": " + e.Text }
 
 // printable makes a line safe for a terminal and keeps its columns: an invalid
 // byte or an unprintable character becomes one U+FFFD, a space that is not

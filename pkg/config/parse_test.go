@@ -18,7 +18,7 @@ func TestAnErrorOfTheYAMLLibraryStaysInsideTheFile(t *testing.T) {
 	}
 	src, f := newSource("a.yaml", []byte(text))
 	f.syntax(errors.New("yaml: line 2: did not find expected key"))
-	expect(t, "place", place(f.list[0].At), "a.yaml:2:3")
+	expect(t, "place", f.list[0].At.String(), "a.yaml:2:3")
 	expect(t, "line", f.list[0].At.Text, src.lines[1])
 	expect(t, "text", f.list[0].Text, "not valid YAML: did not find expected key")
 }

@@ -27,14 +27,14 @@ func printDesired(b *strings.Builder, d steer.Desired) {
 	fmt.Fprintf(b, "\n%s: %s\n", d.Link.Name, strings.Join(d.Policies, " "))
 	fmt.Fprintf(b, "  locations %d-%d", d.Own.First, d.Own.Last)
 	if d.Channels > 0 {
-		fmt.Fprintf(b, ", channels %d (%s)", d.Channels, place(d.ChannelsAt))
+		fmt.Fprintf(b, ", channels %d (%s)", d.Channels, d.ChannelsAt)
 	}
 	b.WriteByte('\n')
 	for _, e := range d.Entries {
-		fmt.Fprintf(b, "  %s (%s):%s -> %s (%s)\n", e.Name, place(e.At), printMatch(e), printSteering(e.Steering), place(e.SteeringAt))
+		fmt.Fprintf(b, "  %s (%s):%s -> %s (%s)\n", e.Name, e.At.String(), printMatch(e), printSteering(e.Steering), e.SteeringAt)
 	}
 	for _, p := range d.Problems {
-		fmt.Fprintf(b, "  problem %d %q %s: %s; %s\n", p.Severity, p.Entry, place(p.At), p.Text, p.Fix)
+		fmt.Fprintf(b, "  problem %d %q %s: %s; %s\n", p.Severity, p.Entry, p.At.String(), p.Text, p.Fix)
 	}
 }
 

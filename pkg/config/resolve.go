@@ -86,7 +86,7 @@ func disagreement(text string, at, first steer.Origin) steer.Problem {
 	return steer.Problem{
 		Severity: steer.Blocked,
 		At:       at,
-		Text:     fmt.Sprintf("%s at %s, for the same link; the first is in use", text, place(first)),
+		Text:     fmt.Sprintf("%s at %s, for the same link; the first is in use", text, first),
 		Fix:      fmt.Sprintf("remove it from %s or from %s", at.File, first.File),
 	}
 }
@@ -104,7 +104,7 @@ func sameNames(entries []steer.Entry) (out []steer.Problem) {
 			Severity: steer.Notice,
 			Entry:    e.Name,
 			At:       e.At,
-			Text:     fmt.Sprintf("entry %s has the name of the one at %s, for the same link; both apply", e.Name, place(first)),
+			Text:     fmt.Sprintf("entry %s has the name of the one at %s, for the same link; both apply", e.Name, first),
 			Fix:      "give one of them another name",
 		})
 	}

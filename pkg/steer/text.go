@@ -5,6 +5,7 @@ package steer
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -17,22 +18,40 @@ func (o Origin) String() string {
 }
 
 // Caret is the line of the file and a caret under the column, each with a final
-// newline and indented by indent; "" when the line is not known.
+// newline and indented by indent; "" when the line is not known. Of a long line
+// only the neighbourhood of the column is shown.
 func (o Origin) Caret(indent string) string {
-	if o.Text == "" || o.Column < 1 {
+	if o.Line == 0 || strings.TrimSpace(o.Text) == "" {
 		return ""
 	}
+	line, column := window([]rune(o.Text), o.Column-1)
 	var under strings.Builder
-	for i, r := range []rune(o.Text) {
-		if i == o.Column-1 {
-			break
-		}
+	for _, r := range line[:min(max(column, 0), len(line))] {
 		if r != '\t' {
 			r = ' '
 		}
 		under.WriteRune(r)
 	}
-	return indent + o.Text + "\n" + indent + under.String() + "^\n"
+	return indent + strings.TrimRight(string(line), " \t") + "\n" + indent + under.String() + "^\n"
+}
+
+// excerptWidth is how many characters of a long line are shown.
+const excerptWidth = 100
+
+// window cuts a long line down to the neighbourhood of column (from 0).
+func window(line []rune, column int) ([]rune, int) {
+	if len(line) <= excerptWidth {
+		return line, column
+	}
+	from := max(0, min(column-excerptWidth/2, len(line)-excerptWidth))
+	cut := slices.Clone(line[from : from+excerptWidth])
+	if from > 0 {
+		cut[0] = '…'
+	}
+	if from+excerptWidth < len(line) {
+		cut[excerptWidth-1] = '…'
+	}
+	return cut, column - from
 }
 
 // String is the problem as a person reads it: place, text, the line with a caret

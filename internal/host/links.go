@@ -6,12 +6,12 @@ package host
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
+	"net"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,66 +30,75 @@ type facts struct {
 // most of a link's message, and nobody here reads them.
 const skipStatistics = 1 << 3
 
-// dumpLinks lists the interfaces of the network namespace.
+// dumpLinks lists the interfaces of the network namespace; EAGAIN if they kept
+// changing. It is no netlink.LinkList, which has no port names, asks for every
+// virtual function and counter, and panics at a switch id of under 4 bytes.
 func dumpLinks() ([]facts, error) {
-	filter := binary.NativeEndian.AppendUint32(nil, skipStatistics)
-	body := append(make([]byte, unix.SizeofIfInfomsg), attribute(unix.IFLA_EXT_MASK, filter)...)
-	var answers []message
+	var answers [][]byte
 	var err error
 	for range 8 { // interrupted while links come and go
-		if answers, err = ask(unix.NETLINK_ROUTE, unix.RTM_GETLINK, unix.NLM_F_DUMP, body); !errors.Is(err, unix.EAGAIN) {
+		request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+		request.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+		request.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStatistics)))
+		answers, err = request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+		if !errors.Is(err, nl.ErrDumpInterrupted) {
 			break
 		}
+		err = unix.EAGAIN
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
-	var links []facts
-	for _, m := range answers {
-		if f, ok := parseLink(m); ok {
-			links = append(links, f)
+	links := make([]facts, len(answers))
+	for i, body := range answers {
+		if links[i], err = parseLink(body); err != nil {
+			return nil, fmt.Errorf("list links: %w", err)
 		}
 	}
 	return links, nil
 }
 
-// parseLink reads an RTM_NEWLINK message; ok is false for any other.
-func parseLink(m message) (f facts, ok bool) {
-	if m.kind != unix.RTM_NEWLINK || len(m.body) < unix.SizeofIfInfomsg {
-		return f, false
+var errNotALink = errors.New("the kernel's message about a link is not understood")
+
+// parseLink reads the body of an RTM_NEWLINK message.
+func parseLink(body []byte) (f facts, err error) {
+	if len(body) < unix.SizeofIfInfomsg {
+		return f, errNotALink
 	}
-	hardware := binary.NativeEndian.Uint16(m.body[2:])
-	f.index = int(int32(binary.NativeEndian.Uint32(m.body[4:])))
-	flags := binary.NativeEndian.Uint32(m.body[8:])
-	f.ethernet = hardware == unix.ARPHRD_ETHER && flags&unix.IFF_LOOPBACK == 0
-	for kind, payload := range attributes(m.body[unix.SizeofIfInfomsg:]) {
-		f.take(kind, payload)
+	head := nl.DeserializeIfInfomsg(body)
+	f.index = int(head.Index)
+	f.ethernet = head.Type == unix.ARPHRD_ETHER && head.Flags&unix.IFF_LOOPBACK == 0
+	all, err := attributes(body[unix.SizeofIfInfomsg:])
+	if err != nil {
+		return facts{}, errNotALink
 	}
-	return f, f.name != ""
+	for _, a := range all {
+		f.take(a.Attr.Type, a.Value)
+	}
+	if f.name == "" {
+		return facts{}, errNotALink
+	}
+	return f, nil
 }
 
-func (f *facts) take(kind uint16, payload []byte) {
+func (f *facts) take(kind uint16, value []byte) {
 	switch kind {
 	case unix.IFLA_IFNAME:
-		f.name = text(payload)
+		f.name = unix.ByteSliceToString(value)
 	case unix.IFLA_PERM_ADDRESS:
-		f.permanent = address(payload)
+		f.permanent = address(value)
 	case unix.IFLA_PHYS_PORT_NAME:
-		f.portName = text(payload)
+		f.portName = unix.ByteSliceToString(value)
 	case unix.IFLA_PHYS_SWITCH_ID:
-		f.switchID = hex.EncodeToString(payload)
+		f.switchID = hex.EncodeToString(value)
 	case unix.IFLA_PROP_LIST:
-		for kind, name := range attributes(payload) {
-			if kind == unix.IFLA_ALT_IFNAME {
-				f.altNames = append(f.altNames, text(name))
+		names, _ := attributes(value)
+		for _, n := range names {
+			if n.Attr.Type == unix.IFLA_ALT_IFNAME {
+				f.altNames = append(f.altNames, unix.ByteSliceToString(n.Value))
 			}
 		}
 	}
-}
-
-func text(b []byte) string {
-	s, _, _ := bytes.Cut(b, []byte{0})
-	return string(s)
 }
 
 // address is an Ethernet address in text, "" for none or all zeroes.
@@ -97,5 +106,5 @@ func address(b []byte) string {
 	if len(b) != 6 || bytes.Equal(b, make([]byte, 6)) {
 		return ""
 	}
-	return strings.ReplaceAll(fmt.Sprintf("% x", b), " ", ":")
+	return net.HardwareAddr(b).String()
 }

@@ -5,10 +5,10 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,7 +21,7 @@ import (
 // one cheap system call before and after each change, and no ioctl.
 type names struct {
 	mu     sync.Mutex
-	events int // netlink socket, non-blocking
+	events *nl.NetlinkSocket
 	lookup int // any socket, for SIOCGIFNAME
 	known  map[int]string
 	age    uint64 // counts the times that known was forgotten
@@ -38,14 +38,15 @@ func openNames() (*names, error) {
 	}
 	lookup, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		unix.Close(events)
+		events.Close()
 		return nil, fmt.Errorf("open a socket for interface names: %w", err)
 	}
 	return &names{events: events, lookup: lookup, known: map[int]string{}}, nil
 }
 
 func (n *names) close() error {
-	return errors.Join(unix.Close(n.events), unix.Close(n.lookup))
+	n.events.Close()
+	return unix.Close(n.lookup)
 }
 
 // of is the name of the interface now, and the age of that knowledge for
@@ -89,7 +90,7 @@ func (n *names) still(index int, name string, age uint64) bool {
 
 // catchUp forgets all names if anything happened to any link.
 func (n *names) catchUp() {
-	if drain(n.events) {
+	if drain(n.events.GetFd()) {
 		clear(n.known)
 		n.age++
 	}
@@ -119,7 +120,7 @@ func ifName(fd, index int) (string, error) {
 		return "", err
 	}
 	r.SetUint32(uint32(index))
-	if err := retry(func() error { return unix.IoctlIfreq(fd, unix.SIOCGIFNAME, r) }); err != nil {
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFNAME, r); err != nil {
 		return "", err
 	}
 	return r.Name(), nil

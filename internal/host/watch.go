@@ -14,6 +14,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,9 +42,9 @@ func Watch(ctx context.Context, wake func()) error {
 // source is one thing to listen to; events tells whether a datagram of it is
 // about a link.
 type source struct {
-	open   func() (fd int, err error)
+	open   func() (*nl.NetlinkSocket, error)
 	events func(datagram []byte) bool
-	fd     int // -1: closed, to be opened again
+	socket *nl.NetlinkSocket // nil: closed, to be opened again
 }
 
 func watch(ctx context.Context, fsys fs.FS, buffer int, wake func()) (err error) {
@@ -81,16 +83,16 @@ func sourcesOf(fsys fs.FS, buffer int) []*source {
 		uevents = groupUdev
 	}
 	return []*source{
-		{fd: -1, events: always, open: func() (int, error) {
+		{events: always, open: func() (*nl.NetlinkSocket, error) {
 			return listen(unix.NETLINK_ROUTE, buffer, unix.RTNLGRP_LINK)
 		}},
-		{fd: -1, events: ofNet, open: func() (int, error) {
+		{events: ofNet, open: func() (*nl.NetlinkSocket, error) {
 			return listen(unix.NETLINK_KOBJECT_UEVENT, buffer, uevents)
 		}},
-		{fd: -1, events: always, open: func() (int, error) {
+		{events: always, open: func() (*nl.NetlinkSocket, error) {
 			group, err := monitorGroup()
 			if err != nil {
-				return -1, err
+				return nil, err
 			}
 			return listen(unix.NETLINK_GENERIC, buffer, group)
 		}},
@@ -101,7 +103,7 @@ func sourcesOf(fsys fs.FS, buffer int) []*source {
 // without uevents, leaves that source out. rtnetlink, the first, must be there.
 func openSources(all []*source) (open []*source, err error) {
 	for i, s := range all {
-		if s.fd, err = s.open(); err == nil {
+		if s.socket, err = s.open(); err == nil {
 			open = append(open, s)
 		} else if i == 0 {
 			return nil, err
@@ -112,8 +114,8 @@ func openSources(all []*source) (open []*source, err error) {
 
 func closeAll(sources []*source) {
 	for _, s := range sources {
-		if s.fd >= 0 {
-			unix.Close(s.fd)
+		if s.socket != nil {
+			s.socket.Close()
 		}
 	}
 }
@@ -128,10 +130,13 @@ func waitFor(stop int, sources []*source) (awake bool) {
 	fds := []unix.PollFd{{Fd: int32(stop), Events: unix.POLLIN}}
 	timeout := -1
 	for _, s := range sources {
-		fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}) // -1 is passed over
-		if s.fd < 0 {
+		fd := -1 // poll passes it over
+		if s.socket != nil {
+			fd = s.socket.GetFd()
+		} else {
 			timeout = int(reopenAfter.Milliseconds())
 		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
 	n, err := unix.Poll(fds, timeout)
 	if err != nil { // EINTR: Go's own signals
@@ -139,7 +144,7 @@ func waitFor(stop int, sources []*source) (awake bool) {
 	}
 	for i, s := range sources {
 		switch {
-		case s.fd < 0 && n == 0:
+		case s.socket == nil && n == 0:
 			awake = s.reopen() || awake
 		case fds[i+1].Revents != 0:
 			awake = s.read() || awake
@@ -150,12 +155,9 @@ func waitFor(stop int, sources []*source) (awake bool) {
 
 // reopen wakes when it worked, as events went by unheard.
 func (s *source) reopen() bool {
-	fd, err := s.open()
-	if err != nil {
-		return false
-	}
-	s.fd = fd
-	return true
+	var err error
+	s.socket, err = s.open()
+	return err == nil
 }
 
 // read takes what is there and reports whether to wake. After ENOBUFS the
@@ -164,7 +166,7 @@ func (s *source) reopen() bool {
 func (s *source) read() (awake bool) {
 	var b [8192]byte
 	for {
-		n, _, err := unix.Recvfrom(s.fd, b[:], 0)
+		n, _, err := unix.Recvfrom(s.socket.GetFd(), b[:], 0)
 		switch {
 		case err == nil:
 			awake = awake || s.events(b[:n])
@@ -174,8 +176,8 @@ func (s *source) read() (awake bool) {
 		case err == unix.EAGAIN:
 			return awake
 		default:
-			unix.Close(s.fd)
-			s.fd = -1
+			s.socket.Close()
+			s.socket = nil
 			return true
 		}
 	}
@@ -187,50 +189,19 @@ func always([]byte) bool { return true }
 // udevd's, hold the properties as KEY=value with a NUL behind each.
 func ofNet(uevent []byte) bool { return bytes.Contains(uevent, []byte("SUBSYSTEM=net\x00")) }
 
-// Parts of the generic netlink controller (linux/genetlink.h).
-const (
-	genlHeader  = 4
-	genlVersion = 2
-)
-
 var errNoMonitor = errors.New("the kernel has no ethtool monitor group")
 
 // monitorGroup finds the multicast group that reports changes of ethtool
 // settings; its number is the kernel's choice.
 func monitorGroup() (uint32, error) {
-	body := append([]byte{unix.CTRL_CMD_GETFAMILY, genlVersion, 0, 0},
-		attribute(unix.CTRL_ATTR_FAMILY_NAME, []byte("ethtool\x00"))...)
-	answers, err := ask(unix.NETLINK_GENERIC, unix.GENL_ID_CTRL, 0, body)
+	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return 0, err
 	}
-	for _, m := range answers {
-		if id, ok := groupNamed(m.body, "monitor"); ok {
-			return id, nil
+	for _, g := range family.Groups {
+		if g.Name == unix.ETHTOOL_MCGRP_MONITOR_NAME {
+			return g.ID, nil
 		}
 	}
 	return 0, errNoMonitor
-}
-
-func groupNamed(family []byte, name string) (id uint32, ok bool) {
-	for kind, groups := range attributes(family[min(genlHeader, len(family)):]) {
-		if kind != unix.CTRL_ATTR_MCAST_GROUPS {
-			continue
-		}
-		for _, group := range attributes(groups) {
-			var called string
-			for kind, value := range attributes(group) {
-				switch {
-				case kind == unix.CTRL_ATTR_MCAST_GRP_NAME:
-					called = text(value)
-				case kind == unix.CTRL_ATTR_MCAST_GRP_ID && len(value) == 4:
-					id = binary.NativeEndian.Uint32(value)
-				}
-			}
-			if called == name {
-				return id, true
-			}
-		}
-	}
-	return 0, false
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -135,7 +136,7 @@ func TestAnOverrunSocketWakesAndGoesOn(t *testing.T) {
 	}
 	for i, s := range sourcesOf(os.DirFS("/"), smallest)[:2] { // links, uevents
 		var err error
-		s.fd, err = s.open()
+		s.socket, err = s.open()
 		must(t, err)
 		twin, err := s.open()
 		must(t, err)
@@ -143,10 +144,10 @@ func TestAnOverrunSocketWakesAndGoesOn(t *testing.T) {
 		for n := range 300 {
 			rename(t, index, fmt.Sprintf("r%d-%d", i, n))
 		}
-		if !overrun(twin) {
+		if !overrun(twin.GetFd()) {
 			t.Fatalf("source %d: 300 renames did not overrun the socket", i)
 		}
-		if !s.read() || s.fd < 0 {
+		if !s.read() || s.socket == nil {
 			t.Errorf("source %d: no wake, or the socket was closed", i)
 		}
 		if s.read() {
@@ -155,8 +156,8 @@ func TestAnOverrunSocketWakesAndGoesOn(t *testing.T) {
 		rename(t, index, "after")
 		eventually(t, "the next event wakes", s.read)
 		rename(t, index, fmt.Sprintf("done%d", i))
-		unix.Close(s.fd)
-		unix.Close(twin)
+		s.socket.Close()
+		twin.Close()
 	}
 }
 
@@ -243,16 +244,23 @@ func TestABrokenSourceIsOpenedAgainWithoutSpinning(t *testing.T) {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	must(t, err)
 	defer unix.Close(stop)
+	zero, err := os.Open("/dev/zero")
+	must(t, err)
+	defer zero.Close()
 	opened := 0
-	s := &source{events: always, open: func() (int, error) {
+	s := &source{events: always, open: func() (*nl.NetlinkSocket, error) {
 		opened++
 		if opened == 2 {
-			return -1, unix.ENOBUFS
+			return nil, unix.ENOBUFS
+		}
+		broken, err := listen(unix.NETLINK_ROUTE, 0)
+		if err != nil {
+			return nil, err
 		}
 		// Always readable and never a socket: each read is an error.
-		return unix.Open("/dev/zero", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return broken, unix.Dup3(int(zero.Fd()), broken.GetFd(), unix.O_CLOEXEC)
 	}}
-	s.fd, err = s.open()
+	s.socket, err = s.open()
 	must(t, err)
 	wakes, rounds := 0, 0
 	for deadline := time.Now().Add(3500 * time.Millisecond); time.Now().Before(deadline); rounds++ {

@@ -150,6 +150,13 @@ struct mlx5_ifc_query_hca_cap_out_bits {
 	u8 capability[0x8000];
 };
 
+struct mlx5_ifc_ipv6_layout_bits { u8 ipv6[128]; };
+
+union fake_address_bits {
+	struct { u8 pad[96], ipv4[32]; } ipv4_layout;
+	struct mlx5_ifc_ipv6_layout_bits ipv6_layout;
+};
+
 struct mlx5_ifc_fte_match_set_lyr_2_4_bits {
 	u8 smac_47_16[32];
 	u8 smac_15_0[16], ethertype[16];
@@ -160,8 +167,7 @@ struct mlx5_ifc_fte_match_set_lyr_2_4_bits {
 	u8 tcp_sport[16], tcp_dport[16];
 	u8 pad_c0[32];
 	u8 udp_sport[16], udp_dport[16];
-	u8 src_ipv4_src_ipv6[128];
-	u8 dst_ipv4_dst_ipv6[128];
+	union fake_address_bits src_ipv4_src_ipv6, dst_ipv4_dst_ipv6;
 };
 
 struct mlx5_ifc_fte_match_set_misc4_bits {

@@ -71,11 +71,11 @@ func (a *app) inEffect() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := config.Load(blank{a.fsys()}, dirs)
+	files, err := config.Files(a.fsys(), dirs)
 	if err != nil {
 		return nil, a.configErrors(err)
 	}
-	return c.Files, nil
+	return files, nil
 }
 
 // filesNamed is the files in effect of these names, with their drop-ins.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flexsteer/flexsteer/internal/capture"
 	"github.com/flexsteer/flexsteer/internal/simulate"
+	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
@@ -196,7 +197,7 @@ func (a *app) packets(o simulateOptions) (src *packetSource, name string, err er
 func parseFlows(texts []string) ([]simulate.Flow, error) {
 	var flows []simulate.Flow
 	for _, text := range texts {
-		f, err := simulate.ParseFlow(text, protocolNumber)
+		f, err := simulate.ParseFlow(text, config.Protocol)
 		if err != nil {
 			return nil, cannot(fmt.Errorf("--flows %q: %w", text, err))
 		}

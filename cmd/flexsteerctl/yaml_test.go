@@ -5,6 +5,7 @@ package main
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/fstest"
 
 	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -59,7 +60,8 @@ func TestShownEntryMakesTheRuleItShows(t *testing.T) {
 			continue
 		}
 		shown++
-		c, err := config.LoadFiles(pipe("match: {name: a}\nsteer:\n- "+text+"\n"), []string{"a.yaml"})
+		file := &fstest.MapFile{Data: []byte("match: {name: a}\nsteer:\n- " + text + "\n")}
+		c, err := config.LoadFiles(fstest.MapFS{"a.yaml": file}, []string{"a.yaml"})
 		if err != nil {
 			t.Fatalf("%s\n%s\n%v", rule, text, err)
 		}

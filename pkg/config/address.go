@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -78,8 +77,8 @@ func addressHint(s string) string {
 }
 
 var (
-	macAddress  = regexp.MustCompile(`^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$`)
-	sexagesimal = regexp.MustCompile(`^[1-9][0-9]*(:[0-5]?[0-9])+$`) // YAML 1.1 reads it as a number
+	macAddress  = pattern(`^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$`)
+	sexagesimal = pattern(`^[1-9][0-9]*(:[0-5]?[0-9])+$`) // YAML 1.1 reads it as a number
 )
 
 // destinationMAC reads an Ethernet address, with a mask if there is one; a set

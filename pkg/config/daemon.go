@@ -4,7 +4,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -76,7 +75,7 @@ func (d *daemonPart) set(n *yaml.Node, what string, to *bool) {
 	}
 }
 
-var duration = regexp.MustCompile(`^[1-9][0-9]{0,5}(s|m|h)$`)
+var duration = pattern(`^[1-9][0-9]{0,5}(s|m|h)$`)
 
 func (d *daemonPart) readResync(n *yaml.Node) {
 	if v, ok := parseNumber(n.Value); plain(n) && ok {

@@ -4,7 +4,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -60,8 +59,8 @@ func readEntry(f *faults, n *yaml.Node, defaultName string) (steer.Entry, bool) 
 }
 
 var (
-	entryName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}$`)
-	notEntryRun = regexp.MustCompile(`[^A-Za-z0-9._:/@+-]+`)
+	entryName   = pattern(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}$`)
+	notEntryRun = pattern(`[^A-Za-z0-9._:/@+-]+`)
 )
 
 func (e *entry) readName(n *yaml.Node) {
@@ -71,7 +70,7 @@ func (e *entry) readName(n *yaml.Node) {
 	}
 	if !entryName.MatchString(s) {
 		hint := "use letters, digits and . _ : / @ + -, at most 64"
-		if near := strings.Trim(notEntryRun.ReplaceAllString(s, "-"), "-"); entryName.MatchString(near) {
+		if near := strings.Trim(notEntryRun.compiled().ReplaceAllString(s, "-"), "-"); entryName.MatchString(near) {
 			hint = "write " + near
 		}
 		e.node(n, ruleText, fmt.Sprintf("%s cannot be the name of an entry", clip(printable(s))), hint)

@@ -5,7 +5,6 @@ package config
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -141,7 +140,7 @@ func (m *matchPart) patterns(n *yaml.Node, what string, check func(*yaml.Node, s
 
 // matchText is what a pattern may hold behind its "!": ASCII without spaces and
 // commas, and no second "!" at the start.
-var matchText = regexp.MustCompile(`^["-+\--~][!-+\--~]{0,254}$`)
+var matchText = pattern(`^["-+\--~][!-+\--~]{0,254}$`)
 
 func (m *matchPart) wellFormed(n *yaml.Node, what, glob string) bool {
 	if !matchText.MatchString(glob) {
@@ -165,9 +164,9 @@ func (m *matchPart) wellFormed(n *yaml.Node, what, glob string) bool {
 func (m *matchPart) anyText(n *yaml.Node, s string) bool { return true }
 
 var (
-	pciAddress  = regexp.MustCompile(`^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$`)
-	pciID       = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
-	hexGlob     = regexp.MustCompile(`^[0-9a-f:*?\[\]^-]*[*?\[][0-9a-f:*?\[\]^-]*$`)
+	pciAddress  = pattern(`^([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$`)
+	pciID       = pattern(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
+	hexGlob     = pattern(`^[0-9a-f:*?\[\]^-]*[*?\[][0-9a-f:*?\[\]^-]*$`)
 	kinds       = []string{string(steer.Physical), string(steer.VF), string(steer.Representor)}
 	spokenKinds = map[string]string{"pf": "physical", "phys": "physical", "virtual": "vf", "vport": "representor", "rep": "representor", "uplink": "physical"}
 )

@@ -4,7 +4,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -43,12 +42,12 @@ func unmarshal(text string) (doc yaml.Node, err error) {
 	return doc, err
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`) // matches any text
+var yamlLine = pattern(`^(?:yaml: )?(?:line (\d+): )?`) // matches any text
 
 // syntax reports what the YAML library says. It names a line at best, and may
 // name one behind the last.
 func (f *faults) syntax(err error) {
-	m := yamlLine.FindStringSubmatch(err.Error())
+	m := yamlLine.compiled().FindStringSubmatch(err.Error())
 	text := "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
 	line, _ := strconv.Atoi(m[1])
 	line = max(1, min(line, len(f.src.lines)))

@@ -5,7 +5,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ func isBool(n *yaml.Node) bool {
 }
 
 // notText matches the plain values that YAML 1.2 reads as a number.
-var notText = regexp.MustCompile(`^[-+]?([0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
+var notText = pattern(`^[-+]?([0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
 
 // text reads a value that is text.
 func (f *faults) text(n *yaml.Node, what string) (string, bool) {
@@ -165,8 +164,8 @@ func (f *faults) numeral(n *yaml.Node, offset int, s, what string, b bounds) (ui
 }
 
 var (
-	decimal     = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
-	hexadecimal = regexp.MustCompile(`^0x[0-9a-fA-F]+$`)
+	decimal     = pattern(`^(0|[1-9][0-9]*)$`)
+	hexadecimal = pattern(`^0x[0-9a-fA-F]+$`)
 )
 
 // parseNumber reads decimal without leading zeros, or hexadecimal behind 0x.
@@ -186,22 +185,28 @@ func overlong(s string) bool { return decimal.MatchString(s) || hexadecimal.Matc
 
 // notations are the other ways in which people and YAML write whole numbers.
 var notations = []struct {
-	form *regexp.Regexp
+	form *lazyRegexp
 	hint func(s string) string
 }{
-	{regexp.MustCompile(`^0[0-7]+$`), func(s string) string {
+	{pattern(`^0[0-7]+$`), func(s string) string {
 		octal, _ := strconv.ParseUint(s, 8, 64)
 		return fmt.Sprintf("YAML reads %s as octal %d: write %s, or %d", s, octal, unpadded(s), octal)
 	}},
-	{regexp.MustCompile(`^0[0-9]+$`), func(s string) string { return "write " + unpadded(s) }},
-	{regexp.MustCompile(`^0o[0-7]+$`), func(s string) string { return "write " + inDecimal(s[2:], 8) }},
-	{regexp.MustCompile(`^0b[01]+$`), func(s string) string { return "write " + inDecimal(s[2:], 2) }},
-	{regexp.MustCompile(`^0X[0-9a-fA-F]+$`), func(s string) string { return "write 0x" + s[2:] }},
-	{regexp.MustCompile(`^[0-9]+(_[0-9]+)+$`), func(s string) string { return "write " + strings.ReplaceAll(s, "_", "") }},
-	{regexp.MustCompile(`^\+[0-9]+$`), func(s string) string { return "write " + unpadded(s[1:]) }},
-	{regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[eE]\+?[0-9]+$`), scientific},
-	{regexp.MustCompile(`^[0-9]+\.0*$`), func(s string) string { return "write " + unpadded(s[:strings.IndexByte(s, '.')]) }},
+	{pattern(`^0[0-9]+$`), func(s string) string { return "write " + unpadded(s) }},
+	{pattern(`^0o[0-7]+$`), func(s string) string { return "write " + inDecimal(s[2:], 8) }},
+	{pattern(`^0b[01]+$`), func(s string) string { return "write " + inDecimal(s[2:], 2) }},
+	{pattern(`^0X[0-9a-fA-F]+$`), func(s string) string { return "write 0x" + s[2:] }},
+	{pattern(`^[0-9]+(_[0-9]+)+$`), func(s string) string { return "write " + strings.ReplaceAll(s, "_", "") }},
+	{pattern(`^\+[0-9]+$`), func(s string) string { return "write " + unpadded(s[1:]) }},
+	{pattern(`^[0-9]+(\.[0-9]+)?[eE]\+?[0-9]+$`), scientific},
+	{pattern(`^[0-9]+\.0*$`), func(s string) string { return "write " + unpadded(s[:strings.IndexByte(s, '.')]) }},
 }
+
+var (
+	negative   = pattern(`^-[0-9]`)
+	withColons = pattern(`^[0-9]+(:[0-9]+)+$`)
+	hexDigits  = pattern(`^[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*$`)
+)
 
 // otherNotation says how to write the number that s stands for.
 func otherNotation(s string, b bounds) (rule, string) {
@@ -212,11 +217,11 @@ func otherNotation(s string, b bounds) (rule, string) {
 	}
 	hint := "write a whole number " + b.String()
 	switch {
-	case regexp.MustCompile(`^-[0-9]`).MatchString(s):
+	case negative.MatchString(s):
 		return ruleNumber, hint + ", without a sign"
-	case regexp.MustCompile(`^[0-9]+(:[0-9]+)+$`).MatchString(s):
+	case withColons.MatchString(s):
 		return ruleNumber, "numbers with colons are not supported: " + hint
-	case regexp.MustCompile(`^[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*$`).MatchString(s) && strings.ContainsAny(s, "0123456789"):
+	case hexDigits.MatchString(s) && strings.ContainsAny(s, "0123456789"):
 		return ruleNumber, "write 0x" + s + " if it is hexadecimal"
 	}
 	return ruleNumber, hint

@@ -18,10 +18,8 @@ func Check(want Desired, have Observed) (Goal, []Problem) {
 	c.locations()
 	kept := c.entries()
 	c.goal.Rules, c.goal.Usage = c.compile(kept)
-	all := len(c.goal.Rules)
 	c.holdBack()
 	c.foreign()
-	c.goal.Held = all - len(c.goal.Rules)
 	return c.goal, c.problems
 }
 

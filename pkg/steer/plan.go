@@ -47,5 +47,4 @@ type Goal struct {
 	Channels uint32   // combined count to set; 0: leave it alone
 	Rules    []Wanted // in reading order of the entries
 	Usage    []Usage  // one for each entry that is in Rules
-	Held     int      // rules wanted but not in Rules: a Problem says what they wait for
 }

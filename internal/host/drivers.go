@@ -33,13 +33,17 @@ var precedences = map[string]steer.Precedence{
 	"rvu-nicvf": steer.ByLocation,
 }
 
+// PrecedenceOf is how the NICs of a driver decide between overlapping rules;
+// driver is named as sysfs or `ethtool -i` does.
+func PrecedenceOf(driver string) steer.Precedence { return precedences[driver] }
+
 // maxNodes is the parameter that only the patched mlx5_core has: how many
 // protocols may be matched by l4data at a time.
 const maxNodes = "sys/module/mlx5_core/parameters/flex_l4_max_nodes"
 
 // cardOf is what the driver decides about the rules of a link.
 func cardOf(fsys fs.FS, driver string) (card steer.NIC, missing []steer.Problem) {
-	card = steer.NIC{Precedence: precedences[driver], RawProtocols: steer.AnyProtocols}
+	card = steer.NIC{Precedence: PrecedenceOf(driver), RawProtocols: steer.AnyProtocols}
 	if driver != "mlx5_core" {
 		return card, nil
 	}

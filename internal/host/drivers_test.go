@@ -23,7 +23,8 @@ func TestWhatADriverDecides(t *testing.T) {
 		"one protocol":        {fstest.MapFS{maxNodes: file("1\n")}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: 1}, 0},
 		"stock mlx5":          {fstest.MapFS{}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: steer.AnyProtocols}, 1},
 		"unreadable value":    {fstest.MapFS{maxNodes: file("")}, "mlx5_core", steer.NIC{Precedence: steer.ByFields, RawProtocols: steer.AnyProtocols}, 1},
-		"mlx4":                {patched, "mlx4_en", steer.NIC{Precedence: steer.ByLocation, RawProtocols: steer.AnyProtocols}, 0},
+		"mlx4 by sysfs":       {patched, "mlx4_core", steer.NIC{Precedence: steer.ByLocation, RawProtocols: steer.AnyProtocols}, 0},
+		"mlx4 by ethtool -i":  {patched, "mlx4_en", steer.NIC{Precedence: steer.ByLocation, RawProtocols: steer.AnyProtocols}, 0},
 		"a driver not listed": {patched, "e1000e", steer.NIC{Precedence: steer.UnknownPrecedence, RawProtocols: steer.AnyProtocols}, 0},
 		"no driver":           {patched, "", steer.NIC{Precedence: steer.UnknownPrecedence, RawProtocols: steer.AnyProtocols}, 0},
 	}
@@ -31,6 +32,9 @@ func TestWhatADriverDecides(t *testing.T) {
 		got, missing := cardOf(row.tree, row.driver)
 		if got != row.want || len(missing) != row.missing {
 			t.Errorf("%s: %+v, %d prerequisites missing", name, got, len(missing))
+		}
+		if p := PrecedenceOf(row.driver); p != row.want.Precedence {
+			t.Errorf("%s: precedence %v asked for alone", name, p)
 		}
 		for _, p := range missing {
 			if p.Severity != steer.Blocked || p.Needs != steer.NeedL4Data || p.Text == "" || p.Fix == "" {

@@ -16,7 +16,7 @@ type Link struct {
 	Index    int      // ifindex: the key; names change
 	Name     string   // kernel name, at most 15 bytes
 	AltNames []string // other names (IFLA_ALT_IFNAME)
-	Driver   string   // ETHTOOL_GDRVINFO, "" when the driver tells none
+	Driver   string   // of the device, as its driver link in sysfs; without one ETHTOOL_GDRVINFO; "" when neither tells
 	MAC      string   // permanent address, aa:bb:cc:dd:ee:ff, "" when unknown
 	Path     string   // udev ID_PATH, such as pci-0000:03:00.1; "" outside a bus
 	PCI      string   // vendor:device in hexadecimal, such as 15b3:a2dc; "" outside PCI

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/flexsteer/flexsteer/internal/report"
 	"github.com/flexsteer/flexsteer/pkg/reconcile"
@@ -68,7 +71,7 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [LINK]",
 		Short: "Show one link in full, or the daemon and every managed link",
 		Long: `Show a link in full: its state, policies, rules, problems with what to do about
-them, and the packets received by queue. Without LINK, show the daemon and
+them, carrier and speed, and the packets received by queue. Without LINK, show the daemon and
 every link that a policy matches.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLinks,
@@ -106,6 +109,7 @@ func (a *app) showStatus(args []string) error {
 		if err := report.LinkStatus(a.out, l, a.style()); err != nil {
 			return err
 		}
+		a.carrier(l)
 		a.queuePackets(l)
 	}
 	if shown == 0 {
@@ -140,6 +144,21 @@ func (a *app) daemonHead(s reconcile.Status) {
 	fmt.Fprint(a.out, "\n\n")
 	for _, p := range s.Problems {
 		fmt.Fprintf(a.out, "%s\n\n", p)
+	}
+}
+
+// carrier prints the state of the wire, where the driver and the kernel tell it.
+func (a *app) carrier(l reconcile.LinkStatus) {
+	k, err := a.kernel()
+	if err != nil {
+		return
+	}
+	state, err := k.LinkState(l.Link)
+	switch {
+	case err == nil:
+		fmt.Fprintf(a.out, "%20s %s\n", "Carrier:", state)
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV):
+		fmt.Fprintf(a.out, "%20s unknown: %v\n", "Carrier:", err)
 	}
 }
 

@@ -79,6 +79,7 @@ type machine interface {
 	Links() ([]steer.Link, error)
 	Observe(steer.Link) (steer.Observed, error)
 	Apply(steer.Link, steer.Step) error
+	LinkState(steer.Link) (host.LinkState, error)
 	QueueCounters(steer.Link) ([]uint64, error)
 	io.Closer
 }

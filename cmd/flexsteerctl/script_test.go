@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/flexsteer/flexsteer/internal/host"
 	"github.com/flexsteer/flexsteer/internal/host/hosttest"
 	"github.com/flexsteer/flexsteer/internal/report"
 	"github.com/flexsteer/flexsteer/pkg/config"
@@ -86,10 +87,20 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not come", args[0])
 }
 
-// described is a hosttest.Kernel with packet counters, for scripts.
+// described is a hosttest.Kernel with wires and packet counters, for scripts.
 type described struct{ *hosttest.Kernel }
 
 func (d described) Close() error { return nil }
+
+func (d described) LinkState(l steer.Link) (host.LinkState, error) {
+	switch {
+	case l.Driver != "mlx5_core":
+		return host.LinkState{}, syscall.EOPNOTSUPP
+	case !l.Ready:
+		return host.LinkState{}, syscall.EBUSY
+	}
+	return host.LinkState{Carrier: true, Speed: 100000, Duplex: "full"}, nil
+}
 
 func (d described) QueueCounters(l steer.Link) ([]uint64, error) {
 	if l.Driver != "mlx5_core" {

@@ -21,16 +21,11 @@ import (
 
 // serve runs until a signal ends it. The rules stay as they are then.
 func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
-	held, err := lock(s.runtimeDir)
+	machine, release, err := s.open()
 	if err != nil {
 		return err
 	}
-	defer held.Close()
-	machine, err := host.Open(os.DirFS(s.rootDir()))
-	if err != nil {
-		return err
-	}
-	defer machine.Close()
+	defer release()
 
 	d := &daemon{settings: s, log: log, notify: newNotifier(log)}
 	d.loop = reconcile.New(machine, reconcile.Options{
@@ -52,6 +47,20 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 	<-taken
 	d.notify.ready()
 	return d.wait(signals, watched)
+}
+
+// open makes this the one daemon of the runtime directory and opens the machine.
+func (s *settings) open() (machine *host.Host, release func(), err error) {
+	held, err := lock(s.runtimeDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	machine, err = host.Open(os.DirFS(s.rootDir()))
+	if err != nil {
+		held.Close()
+		return nil, nil, err
+	}
+	return machine, func() { machine.Close(); held.Close() }, nil
 }
 
 type daemon struct {
@@ -118,16 +127,11 @@ func once(s settings, log *slog.Logger, stdout io.Writer) int {
 }
 
 func converge(s settings, log *slog.Logger) (reconcile.Status, error) {
-	held, err := lock(s.runtimeDir)
+	machine, release, err := s.open()
 	if err != nil {
 		return reconcile.Status{}, err
 	}
-	defer held.Close()
-	machine, err := host.Open(os.DirFS(s.rootDir()))
-	if err != nil {
-		return reconcile.Status{}, err
-	}
-	defer machine.Close()
+	defer release()
 	loaded := s.loadConfig(log, false)
 	if loaded.Policy == nil {
 		return reconcile.Status{}, errors.New("the configuration was not loaded, nothing is changed")

@@ -56,10 +56,8 @@ func TestLinksComeGoAndAreRenamed(t *testing.T) {
 			t.Errorf("%q is logged %d times, want once", line, got)
 		}
 	}
-	before := d.voluntarySwitches()
-	time.Sleep(2 * time.Second)
-	if woken := d.voluntarySwitches() - before; woken > 20 {
-		t.Errorf("%d wake-ups in two quiet seconds: something spins", woken)
+	if !d.comesToRest() {
+		t.Error("never two quiet seconds with fewer than 20 wake-ups: something spins")
 	}
 	if d.log() != log {
 		t.Errorf("a quiet daemon logs:\n%s", strings.TrimPrefix(d.log(), log))
@@ -67,6 +65,19 @@ func TestLinksComeGoAndAreRenamed(t *testing.T) {
 	if code := d.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
+}
+
+// comesToRest waits for two seconds in which next to nothing wakes the daemon;
+// the kernel's last events may come late on a busy machine.
+func (d *trial) comesToRest() bool {
+	for range 10 {
+		before := d.voluntarySwitches()
+		time.Sleep(2 * time.Second)
+		if d.voluntarySwitches()-before < 20 {
+			return true
+		}
+	}
+	return false
 }
 
 // inNamespaceOf is a netlink handle in the network namespace of a process.

@@ -214,16 +214,21 @@ func sentence(link steer.Link, what string, err error, meaning string) string {
 }
 
 // describe says what a step does: "location 17: insert RULE".
-func describe(s steer.Step) string {
+func describe(s steer.Step) string { return phrase(s, "insert", "replace", "remove") }
+
+// done says what a step did: "location 17: inserted RULE".
+func done(s steer.Step) string { return phrase(s, "inserted", "replaced", "removed") }
+
+func phrase(s steer.Step, insert, replace, remove string) string {
 	switch s.Kind {
 	case steer.SetChannels:
 		return fmt.Sprintf("set %d combined channels", s.Channels)
 	case steer.Remove:
-		return fmt.Sprintf("location %d: remove %s", s.Loc, s.Rule)
+		return fmt.Sprintf("location %d: %s %s", s.Loc, remove, s.Rule)
 	case steer.Replace:
-		return fmt.Sprintf("location %d: replace %s by %s", s.Loc, s.Old, s.Rule)
+		return fmt.Sprintf("location %d: %s %s by %s", s.Loc, replace, s.Old, s.Rule)
 	}
-	return fmt.Sprintf("location %d: insert %s", s.Loc, s.Rule)
+	return fmt.Sprintf("location %d: %s %s", s.Loc, insert, s.Rule)
 }
 
 func sortedLocations(t steer.Table) []steer.Loc {

@@ -50,19 +50,6 @@ func (l *Loop) logStep(d steer.Desired, s steer.Step) {
 	l.o.Log.LogAttrs(context.Background(), slog.LevelInfo, d.Link.Name+": "+done(s), attrs...)
 }
 
-// done says what a step did: "location 17: inserted RULE".
-func done(s steer.Step) string {
-	switch s.Kind {
-	case steer.SetChannels:
-		return fmt.Sprintf("set %d combined channels", s.Channels)
-	case steer.Remove:
-		return fmt.Sprintf("location %d: removed %s", s.Loc, s.Rule)
-	case steer.Replace:
-		return fmt.Sprintf("location %d: replaced %s by %s", s.Loc, s.Old, s.Rule)
-	}
-	return fmt.Sprintf("location %d: inserted %s", s.Loc, s.Rule)
-}
-
 // logState logs a new state, but not the passing ones: Configuring is told by
 // its steps, and a link that never was managed is no news.
 func (l *Loop) logState(t *track) {

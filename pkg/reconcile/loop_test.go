@@ -172,6 +172,13 @@ func TestEINVALWaitsForAnEvent(t *testing.T) {
 	}
 }
 
+// run runs the loop until the function it returns is called.
+func run(t *testing.T, loop *reconcile.Loop) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	go loop.Run(ctx)
+	return func() { cancel(); synctest.Wait() }
+}
+
 func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -179,8 +186,7 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 		var turns atomic.Int64
 		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns.Add(1) }})
 		loop.Load(reconcile.Loaded{Policy: policy{"eth0": steering(253, 4, 16)}})
-		ctx, cancel := context.WithCancel(t.Context())
-		go loop.Run(ctx)
+		defer run(t, loop)()
 		synctest.Wait()
 		w.Calls()
 		turns.Store(0)
@@ -202,8 +208,6 @@ func TestAStormOfEventsLeadsToFewPasses(t *testing.T) {
 		if n := turns.Load(); n > 30 {
 			t.Errorf("alive %d times for them, want 30 at most", n)
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -214,8 +218,7 @@ func TestAnIdleLoopSleepsUntilItsResync(t *testing.T) {
 		var turns atomic.Int64
 		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { turns.Add(1) }})
 		loop.Load(reconcile.Loaded{Policy: policy{"eth0": steering(253, 4, 16)}})
-		ctx, cancel := context.WithCancel(t.Context())
-		go loop.Run(ctx)
+		defer run(t, loop)()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		turns.Store(0)
@@ -224,8 +227,6 @@ func TestAnIdleLoopSleepsUntilItsResync(t *testing.T) {
 		if n := turns.Load(); n < 2*18 || n > 2*23 {
 			t.Errorf("alive %d times in ten minutes, want about 20 turns and 20 visits", n)
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -234,8 +235,7 @@ func TestBeatBoundsTheSleepWithoutMorePasses(t *testing.T) {
 		w := newWorld()
 		var beats atomic.Int64
 		loop := reconcile.New(w.Kernel, reconcile.Options{Alive: func() { beats.Add(1) }, Beat: 5 * time.Second})
-		ctx, cancel := context.WithCancel(t.Context())
-		go loop.Run(ctx)
+		defer run(t, loop)()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		w.Calls()
@@ -245,8 +245,6 @@ func TestBeatBoundsTheSleepWithoutMorePasses(t *testing.T) {
 		if n, calls := beats.Load(), len(w.Calls()); n < 12 || calls > 3 {
 			t.Errorf("%d beats and %d calls in a minute, want 12 or more and 2 or 3", n, calls)
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -306,14 +304,11 @@ func TestLoadIsReportedBeforeItsChannelCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last atomic.Pointer[reconcile.Status]
 		loop := reconcile.New(newWorld().Kernel, reconcile.Options{Report: func(s reconcile.Status) { last.Store(&s) }})
-		ctx, cancel := context.WithCancel(t.Context())
-		go loop.Run(ctx)
+		defer run(t, loop)()
 		<-loop.Load(reconcile.Loaded{Errors: []string{"bad"}})
 		if s := last.Load(); s == nil || s.Reloads != 1 || len(s.ConfigErrors) != 1 {
 			t.Errorf("reported %+v, want 1 reload and one error", s)
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -340,8 +335,7 @@ func TestRestComesOnceAfterEachPass(t *testing.T) {
 		w := newWorld()
 		var rests atomic.Int64
 		loop := reconcile.New(w.Kernel, reconcile.Options{Rest: func() { rests.Add(1) }, Beat: 2 * time.Second})
-		ctx, cancel := context.WithCancel(t.Context())
-		go loop.Run(ctx)
+		defer run(t, loop)()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := rests.Load(); n != 1 {
@@ -352,8 +346,6 @@ func TestRestComesOnceAfterEachPass(t *testing.T) {
 		if n := rests.Load(); n < 18 || n > 23 {
 			t.Errorf("%d rests in ten minutes, want about one for each of 20 passes", n)
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 

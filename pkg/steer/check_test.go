@@ -126,6 +126,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestAnEntryFarTooLargeIsRefusedWithoutMuchWork(t *testing.T) {
+	var ports []Ports
+	for p := uint16(0); p < 60000; p += 3 {
+		ports = append(ports, Ports{p, p})
+	}
+	e := udp("all", 0, 1)
+	e.SourcePorts, e.DestinationPorts = ports, ports
+	for i := range 3000 {
+		e.Sources = append(e.Sources, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 7), byte(i << 1), 0}), 32))
+	}
+	e.Destinations = e.Sources
+	if n := testing.AllocsPerRun(1, func() { Compile([]Entry{e}, ByFields, 896) }); n > 20000 {
+		t.Errorf("%v allocations", n)
+	}
+	rules, _, problems := Compile([]Entry{e, udp("dns", 53, 2)}, ByFields, 896)
+	if len(rules) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Text, "it and the 1 after it are left out") {
+		t.Errorf("%d rules, %v", len(rules), problems)
+	}
+}
+
 func TestFewRulesKeepTheOrder(t *testing.T) {
 	exact := Entry{Name: "server", Families: []Family{IPv4}, Protocol: Bits8{146, 0xff},
 		DestinationPorts: []Ports{{4000, 4015}}, Steering: Steering{Kind: SteerQueues}}

@@ -19,15 +19,15 @@ import (
 // with all that follow it.
 func Compile(entries []Entry, p Precedence, budget int) (rules []Wanted, usage []Usage, problems []Problem) {
 	c := compiler{entries: entries, rank: ranks[p], budget: budget}
-	targets, imbalance := make([][]target, len(entries)), make([]float64, len(entries))
-	total := 0
+	imbalance := make([]float64, len(entries))
 	for i := range entries {
-		targets[i], imbalance[i] = entries[i].expand()
-		total += len(targets[i])
-	}
-	c.rules = make([]candidate, 0, min(total, budget)+budget/8)
-	for i := range entries {
-		if !c.add(i, targets[i]) {
+		parts := entries[i].parts(c.most())
+		imbalance[i] = parts.imbalance
+		if n := parts.count(); n > c.most() {
+			c.problems = append(c.problems, c.tooMany(i, n, len(c.rules), c.live))
+			break
+		}
+		if !c.add(i, parts.targets()) {
 			break
 		}
 	}
@@ -63,6 +63,7 @@ type candidate struct {
 // add compiles entry i. It reports whether the entries after it may follow.
 func (c *compiler) add(i int, targets []target) bool {
 	from, liveBefore, problemsBefore := len(c.rules), c.live, len(c.problems)
+	c.rules = slices.Grow(c.rules, len(targets))
 	for _, t := range targets {
 		conflict := c.emit(t, i)
 		if conflict != nil {
@@ -94,7 +95,7 @@ func (c *compiler) shadowed(i int) Problem {
 func (c *compiler) emit(t target, entry int) *Problem {
 	pieces := []cube{t.cube}
 	for len(pieces) > 0 {
-		if c.live > 2*c.budget+64 {
+		if c.live > c.most() {
 			c.overflow = true
 			return nil
 		}
@@ -119,6 +120,10 @@ func (c *compiler) emit(t target, entry int) *Problem {
 	}
 	return nil
 }
+
+// most is a number of rules that no pruning brings down to the budget any more;
+// it bounds the work on an entry that does not fit.
+func (c *compiler) most() int { return 4*c.budget + 64 }
 
 // finding is how a piece stands to the rules that it overlaps.
 type finding struct {

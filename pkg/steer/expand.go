@@ -14,23 +14,58 @@ type target struct {
 	action Action
 }
 
-// expand is the disjoint sets of packets that an entry names, each with its
-// action, as if no other entry existed.
-func (e *Entry) expand() (targets []target, imbalance float64) {
-	l4, imbalance := e.behindIP()
-	if len(e.Families) == 0 {
-		return e.ethernet(), imbalance
-	}
+// parts is what an entry names, as if no other entry existed: every combination
+// of an address pair with a part of the bytes behind the IP header. Each of the
+// two lists ends soon after limit, the number past which nothing fits.
+type parts struct {
+	entry     *Entry
+	addresses []addressPair
+	l4        []l4Target
+	imbalance float64
+}
+
+type addressPair struct {
+	family   Family
+	src, dst AddrBits
+}
+
+func (e *Entry) parts(limit int) parts {
+	p := parts{entry: e}
+	p.l4, p.imbalance = e.behindIP(limit)
 	for _, f := range e.Families {
+		dsts := joinPrefixes(e.Destinations, f)
 		for _, src := range joinPrefixes(e.Sources, f) {
-			for _, dst := range joinPrefixes(e.Destinations, f) {
-				for _, l := range l4 {
-					targets = append(targets, target{e.cube(f, src, dst, l.bits), l.action})
-				}
+			for _, dst := range dsts {
+				p.addresses = append(p.addresses, addressPair{f, src, dst})
+			}
+			if len(p.addresses) > limit {
+				return p
 			}
 		}
 	}
-	return targets, imbalance
+	return p
+}
+
+// count is the number of targets.
+func (p *parts) count() int {
+	if len(p.entry.Families) == 0 {
+		return 1
+	}
+	return len(p.addresses) * len(p.l4)
+}
+
+// targets is the disjoint sets of packets, each with its action.
+func (p *parts) targets() []target {
+	if len(p.entry.Families) == 0 {
+		return p.entry.ethernet()
+	}
+	targets := make([]target, 0, p.count())
+	for _, a := range p.addresses {
+		for _, l := range p.l4 {
+			targets = append(targets, target{p.entry.cube(a, l.bits), l.action})
+		}
+	}
+	return targets
 }
 
 func (e *Entry) ethernet() []target {
@@ -46,12 +81,12 @@ func (s *Steering) action() Action {
 	return ToQueue(s.Queue)
 }
 
-func (e *Entry) cube(f Family, src, dst AddrBits, l4 Bits32) cube {
+func (e *Entry) cube(a addressPair, l4 Bits32) cube {
 	m := Match{
-		Flow: IP4, Source: src, Destination: dst, Protocol: e.Protocol, L4Data: l4,
+		Flow: IP4, Source: a.src, Destination: a.dst, Protocol: e.Protocol, L4Data: l4,
 		DestinationMAC: e.DestinationMAC, VLAN: e.VLAN,
 	}
-	if f == IPv6 {
+	if a.family == IPv6 {
 		m.Flow = IP6
 	}
 	c, _ := cubeOf(&m)
@@ -64,30 +99,34 @@ type l4Target struct {
 	action Action
 }
 
-func (e *Entry) behindIP() (targets []l4Target, imbalance float64) {
+func (e *Entry) behindIP(limit int) (targets []l4Target, imbalance float64) {
 	switch e.Steering.Kind {
 	case SteerQueues:
-		return e.portByPort(), 0
+		return e.portByPort(limit), 0
 	case SteerSpread:
-		return e.spread()
+		return e.spread(limit)
 	}
-	for _, b := range e.ports() {
+	for _, b := range e.ports(limit) {
 		targets = append(targets, l4Target{b, e.Steering.action()})
 	}
 	return targets, 0
 }
 
 // ports is the ports, or the l4data, that the entry compares.
-func (e *Entry) ports() (all []Bits32) {
+func (e *Entry) ports(limit int) (all []Bits32) {
 	if e.L4Data.Mask != 0 {
 		return []Bits32{e.L4Data}
 	}
-	return cross(coverPorts(e.SourcePorts), coverPorts(e.DestinationPorts))
+	return cross(coverPorts(e.SourcePorts), coverPorts(e.DestinationPorts), limit)
 }
 
-func cross(src, dst []Bits16) (all []Bits32) {
+// cross is every combination of the two ports, up to the first above limit.
+func cross(src, dst []Bits16, limit int) (all []Bits32) {
 	for _, s := range src {
 		for _, d := range dst {
+			if len(all) > limit {
+				return all
+			}
 			all = append(all, Bits32{uint32(s.Value)<<16 | uint32(d.Value), uint32(s.Mask)<<16 | uint32(d.Mask)})
 		}
 	}
@@ -96,7 +135,7 @@ func cross(src, dst []Bits16) (all []Bits32) {
 
 // portByPort sends the j-th port of the entry's one list to the j-th queue.
 // Ports of one queue share pairs.
-func (e *Entry) portByPort() (targets []l4Target) {
+func (e *Entry) portByPort(limit int) (targets []l4Target) {
 	list := e.DestinationPorts
 	if len(list) == 0 {
 		list = e.SourcePorts
@@ -118,7 +157,7 @@ func (e *Entry) portByPort() (targets []l4Target) {
 		if len(e.DestinationPorts) == 0 {
 			src, dst = dst, src
 		}
-		for _, b := range cross(src, dst) {
+		for _, b := range cross(src, dst, limit) {
 			targets = append(targets, l4Target{b, ToQueue(q)})
 		}
 	}
@@ -126,10 +165,13 @@ func (e *Entry) portByPort() (targets []l4Target) {
 }
 
 // spread is the buckets, each within the ports of the entry.
-func (e *Entry) spread() (targets []l4Target, imbalance float64) {
+func (e *Entry) spread(limit int) (targets []l4Target, imbalance float64) {
 	buckets, imbalance := e.Steering.Spread.buckets()
-	within := e.ports()
+	within := e.ports(limit)
 	for _, b := range buckets {
+		if len(targets) > limit {
+			break
+		}
 		for _, p := range within {
 			if (b.bits.Value^p.Value)&b.bits.Mask&p.Mask == 0 {
 				both := Bits32{b.bits.Value | p.Value, b.bits.Mask | p.Mask}

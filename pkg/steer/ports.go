@@ -18,13 +18,35 @@ func coverPorts(ports []Ports) []Bits16 {
 	if b, ok := aligned(ports); ok {
 		return []Bits16{b}
 	}
+	ranges := normalize(ports)
+	if len(ranges) > mostRanges {
+		return prefixes(ranges)
+	}
 	var s portSets
-	set := s.of(normalize(ports))
-	cubes := slices.Clone(s.cover(set))
+	cubes := slices.Clone(s.cover(s.of(ranges)))
 	slices.SortFunc(cubes, func(a, b Bits16) int {
 		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(b.Mask, a.Mask))
 	})
 	return cubes
+}
+
+// mostRanges bounds the work on one list: longer ones are split into prefixes,
+// which takes time in proportion to their length.
+const mostRanges = 512
+
+// prefixes splits normalized ranges into pairs whose masks are prefixes.
+func prefixes(ranges []Ports) (pairs []Bits16) {
+	for _, p := range ranges {
+		for first := uint32(p.First); first <= uint32(p.Last); {
+			size := uint32(1) << bits.TrailingZeros32(first|1<<16)
+			for first+size-1 > uint32(p.Last) {
+				size /= 2
+			}
+			pairs = append(pairs, Bits16{uint16(first), ^uint16(size - 1)})
+			first += size
+		}
+	}
+	return pairs
 }
 
 // aligned is the one pair for a single port or an aligned power of two of them.

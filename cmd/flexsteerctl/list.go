@@ -71,8 +71,8 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status [LINK]",
 		Short: "Show one link in full, or the daemon and every managed link",
 		Long: `Show a link in full: its state, policies, rules, problems with what to do about
-them, carrier and speed, and the packets received by queue. Without LINK, show the daemon and
-every link that a policy matches.`,
+them, carrier and speed, and the packets received by queue. Without LINK, show
+the daemon and every link that a policy matches.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeLinks,
 		RunE:              action(a.showStatus),

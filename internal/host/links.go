@@ -34,18 +34,7 @@ const skipStatistics = 1 << 3
 // changing. It is no netlink.LinkList, which has no port names, asks for every
 // virtual function and counter, and panics at a switch id of under 4 bytes.
 func dumpLinks() ([]facts, error) {
-	var answers [][]byte
-	var err error
-	for range 8 { // interrupted while links come and go
-		request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
-		request.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
-		request.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStatistics)))
-		answers, err = request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
-		if !errors.Is(err, nl.ErrDumpInterrupted) {
-			break
-		}
-		err = unix.EAGAIN
-	}
+	answers, err := uninterrupted(askLinks)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
@@ -56,6 +45,24 @@ func dumpLinks() ([]facts, error) {
 		}
 	}
 	return links, nil
+}
+
+func askLinks() ([][]byte, error) {
+	request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+	request.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	request.AddData(nl.NewRtAttr(unix.IFLA_EXT_MASK, nl.Uint32Attr(skipStatistics)))
+	return request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+}
+
+// uninterrupted asks again while links come and go, but not for ever.
+func uninterrupted(ask func() ([][]byte, error)) ([][]byte, error) {
+	for range 8 {
+		answers, err := ask()
+		if !errors.Is(err, nl.ErrDumpInterrupted) {
+			return answers, err
+		}
+	}
+	return nil, unix.EAGAIN
 }
 
 var errNotALink = errors.New("the kernel's message about a link is not understood")

@@ -5,6 +5,7 @@
 package host
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -54,6 +55,32 @@ func TestALinkMessageIsRead(t *testing.T) {
 		got, err := parseLink(row.body)
 		if diff := cmp.Diff(row.want, got, cmp.AllowUnexported(facts{})); diff != "" || (err == nil) != row.ok {
 			t.Errorf("%s: %v: %s", what, err, diff)
+		}
+	}
+}
+
+func TestAnInterruptedListIsAskedForAgainButNotForEver(t *testing.T) {
+	rows := map[string]struct {
+		interruptions int
+		then, want    error
+		asked         int
+	}{
+		"never":         {0, nil, nil, 1},
+		"twice":         {2, nil, nil, 3},
+		"always":        {1000, nil, unix.EAGAIN, 8},
+		"another error": {0, unix.EPERM, unix.EPERM, 1},
+		"error at last": {1, unix.ENOBUFS, unix.ENOBUFS, 2},
+	}
+	for what, row := range rows {
+		asked := 0
+		answers, err := uninterrupted(func() ([][]byte, error) {
+			if asked++; asked <= row.interruptions {
+				return [][]byte{{1}}, nl.ErrDumpInterrupted
+			}
+			return [][]byte{{1}, {2}}, row.then
+		})
+		if !errors.Is(err, row.want) || asked != row.asked || err == nil && len(answers) != 2 {
+			t.Errorf("%s: %d answers, %v, asked %d times", what, len(answers), err, asked)
 		}
 	}
 }

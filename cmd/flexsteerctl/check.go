@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flexsteer/flexsteer/internal/host"
 	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
@@ -24,7 +25,7 @@ func (c *card) flags(cmd *cobra.Command, queues string) {
 	cmd.Flags().StringVar(&c.driver, "driver", "mlx5_core", "driver of the NIC")
 	cmd.Flags().StringVar(&c.precedence, "precedence", "", "how the NIC decides between overlapping rules: fields, location or unknown (default: as the driver does)")
 	cmd.RegisterFlagCompletionFunc("precedence", cobra.FixedCompletions([]string{"fields", "location", "unknown"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"mlx5_core", "ice", "i40e", "ixgbe"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("driver", cobra.FixedCompletions([]string{"mlx5_core", "mlx4_en", "ice", "i40e", "ixgbe"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 var precedenceWords = map[string]steer.Precedence{
@@ -44,12 +45,12 @@ const tableSize = 1024
 const maxQueues = 1 << 16
 
 func (c *card) nic() (steer.NIC, error) {
-	nic := steer.NIC{Queues: c.queues, Capacity: tableSize, RawProtocols: steer.AnyProtocols}
+	nic := steer.NIC{Precedence: host.PrecedenceOf(c.driver), Queues: c.queues, Capacity: tableSize, RawProtocols: steer.AnyProtocols}
 	if c.queues > maxQueues {
 		return nic, cannot(fmt.Errorf("--queues %d: at most %d", c.queues, maxQueues))
 	}
 	if c.driver == "mlx5_core" {
-		nic.Precedence, nic.RawProtocols = steer.ByFields, 1
+		nic.RawProtocols = 1 // flex_l4_max_nodes, unless somebody raised it
 	}
 	if c.precedence == "" {
 		return nic, nil

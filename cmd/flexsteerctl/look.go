@@ -84,72 +84,12 @@ func (a *app) look() (reconcile.Status, error) {
 }
 
 func (a *app) lookAt(l steer.Link, d steer.Desired, managed bool) reconcile.LinkStatus {
-	s := reconcile.LinkStatus{Link: l, State: reconcile.Unmanaged, Policies: d.Policies, Own: d.Own}
 	have, err := a.opened.Observe(l)
-	if err != nil {
-		s.State = reconcile.Failed
-		s.Problems = []steer.Problem{{Severity: steer.Failed, Text: err.Error()}}
-		return s
-	}
-	s.Channels, s.Queues = have.Channels, have.NIC.Queues
-	if !managed {
-		s.Foreign = len(have.Rules)
-		return s
-	}
-	goal, problems := steer.Check(d, have)
-	s.Problems, s.Wanted = problems, wanted(d, have, goal, problems)
-	s.InPlace, s.Foreign = inPlace(goal, have.Rules, d.Own)
-	for _, u := range goal.Usage {
-		s.Usage = append(s.Usage, reconcile.EntryUsage{Entry: d.Entries[u.Entry].Name, Rules: u.Rules, Imbalance: u.Imbalance})
-	}
-	s.State = stateOf(l, problems, len(steer.Diff(goal, have, d.Own).Steps))
-	return s
-}
-
-// wanted counts the rules of all entries, also of those that the link cannot
-// have now.
-func wanted(d steer.Desired, have steer.Observed, goal steer.Goal, problems []steer.Problem) int {
-	if len(problems) == 0 {
-		return len(goal.Rules)
-	}
-	able := steer.Observed{NIC: steer.NIC{Precedence: have.NIC.Precedence, RawProtocols: steer.AnyProtocols}}
-	all, _ := steer.Check(d, able)
-	return max(len(goal.Rules), len(all.Rules))
-}
-
-// inPlace counts the rules of goal that are in our locations, and the rules
-// outside of them.
-func inPlace(goal steer.Goal, have steer.Table, own steer.Range) (ours, foreign int) {
-	there := map[steer.Rule]bool{}
-	for loc, r := range have {
-		if own.Contains(loc) {
-			there[r] = true
-		} else {
-			foreign++
-		}
-	}
-	for _, w := range goal.Rules {
-		if there[w.Rule] {
-			ours++
-		}
-	}
-	return ours, foreign
-}
-
-func stateOf(l steer.Link, problems []steer.Problem, steps int) reconcile.State {
-	worst := steer.Severity(0)
-	for _, p := range problems {
-		worst = max(worst, p.Severity)
-	}
 	switch {
-	case !l.Ready:
-		return reconcile.Pending
-	case worst == steer.Failed:
-		return reconcile.Failed
-	case worst == steer.Blocked:
-		return reconcile.Blocked
-	case steps > 0:
-		return reconcile.Configuring
+	case err != nil:
+		return reconcile.LinkStatus{Link: l, State: reconcile.Failed, Problems: []steer.Problem{{Severity: steer.Failed, Text: err.Error()}}}
+	case !managed:
+		return reconcile.LinkStatus{Link: l, State: reconcile.Unmanaged, Channels: have.Channels, Queues: have.NIC.Queues, Foreign: len(have.Rules)}
 	}
-	return reconcile.Configured
+	return reconcile.Look(d, have)
 }

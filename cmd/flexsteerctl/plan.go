@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flexsteer/flexsteer/pkg/reconcile"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
@@ -91,7 +92,7 @@ func (a *app) nothingMatches(args []string, found bool) string {
 
 func planOf(d steer.Desired, have steer.Observed) linkPlan {
 	goal, problems := steer.Check(d, have)
-	p := linkPlan{Link: d.Link.Name, Rules: wanted(d, have, goal, problems), LocationsLeft: d.Own.Size() - len(goal.Rules),
+	p := linkPlan{Link: d.Link.Name, Rules: reconcile.Look(d, have).Wanted, LocationsLeft: d.Own.Size() - len(goal.Rules),
 		Steps: []planStep{}, Problems: problemsOf(problems)}
 	for _, s := range steer.Diff(goal, have, d.Own).Steps {
 		p.Steps = append(p.Steps, describeStep(s, d, have))

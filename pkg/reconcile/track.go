@@ -100,7 +100,7 @@ func (l *Loop) converge(ctx context.Context, t *track) {
 	if t.managed {
 		plan = append(plan, steer.Diff(goal, have, t.desired.Own).Steps...)
 	}
-	t.count(goal, problems, have)
+	t.status.count(t.desired, t.managed, goal, problems, have)
 	mistaken := verify(t.desired.Link, t.applied, found)
 	t.applied = nil
 	switch {
@@ -181,7 +181,7 @@ func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, p
 	if now, unreadable := l.kernel.Observe(t.desired.Link); unreadable == nil {
 		_, now = t.leftovers(now)
 		goal, _ := t.goal(now)
-		t.count(goal, problems, now)
+		t.status.count(t.desired, t.managed, goal, problems, now)
 	}
 	l.fail(t, err, s.Kind == steer.Remove, append(problems, p))
 }
@@ -233,62 +233,4 @@ func (l *Loop) settle(t *track, state State, problems []steer.Problem) {
 		s.State, s.ChangedAt = state, l.o.Now()
 		l.logState(t)
 	}
-}
-
-// stateOf is what problems mean for a link; without any it is configured.
-func stateOf(problems []steer.Problem) State {
-	worst := steer.Notice
-	for _, p := range problems {
-		worst = max(worst, p.Severity)
-	}
-	switch worst {
-	case steer.Failed:
-		return Failed
-	case steer.Blocked:
-		return Blocked
-	}
-	return Configured
-}
-
-// count notes how much of what is wanted is in place.
-func (t *track) count(goal steer.Goal, problems []steer.Problem, have steer.Observed) {
-	s := &t.status
-	s.Own, s.Channels, s.Queues = t.desired.Own, have.Channels, have.NIC.Queues
-	s.Wanted = len(goal.Rules)
-	if t.managed && len(problems) > 0 {
-		s.Wanted = max(s.Wanted, t.wantedInAll(have.NIC))
-	}
-	s.InPlace, s.Foreign = tally(goal, have.Rules, t.desired.Own)
-	s.Usage = nil
-	for _, u := range goal.Usage {
-		s.Usage = append(s.Usage, EntryUsage{Entry: t.desired.Entries[u.Entry].Name, Rules: u.Rules, Imbalance: u.Imbalance})
-	}
-}
-
-// wantedInAll counts the rules of all entries, also of those that the link
-// cannot have now, which a Goal leaves out.
-func (t *track) wantedInAll(nic steer.NIC) int {
-	able := steer.Observed{NIC: steer.NIC{Precedence: nic.Precedence, RawProtocols: steer.AnyProtocols}}
-	goal, _ := steer.Check(t.desired, able)
-	return len(goal.Rules)
-}
-
-// tally counts the wanted rules that are somewhere in own, and the rules
-// outside of it.
-func tally(goal steer.Goal, rules steer.Table, own steer.Range) (inPlace, foreign int) {
-	held := map[steer.Rule]int{}
-	for loc, r := range rules {
-		if own.Contains(loc) {
-			held[r]++
-		} else {
-			foreign++
-		}
-	}
-	for _, w := range goal.Rules {
-		if held[w.Rule] > 0 {
-			held[w.Rule]--
-			inPlace++
-		}
-	}
-	return inPlace, foreign
 }

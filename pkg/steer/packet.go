@@ -33,6 +33,8 @@ type Verdict struct {
 // length. Up to two VLAN tags are skipped; the outer one counts. No IPv6
 // extension header is skipped: NICs match the Next Header of the fixed header.
 // Ports of fragments are not read, not even of the first one, as mlx5 does not.
+// A frame that says it is IP and is not (cut short, another version) has
+// EtherType 0: no rule for IP takes it.
 func ParseEthernet(frame []byte) (p Packet) {
 	if len(frame) < 14 {
 		return p
@@ -69,12 +71,21 @@ func ParseIP(packet []byte) (p Packet) {
 func isTag(etherType uint16) bool { return etherType == 0x8100 || etherType == 0x88a8 }
 
 func (p *Packet) parseIP(b []byte) {
-	switch {
-	case p.EtherType == etherTypeIPv4 && len(b) >= 20 && b[0]>>4 == 4:
-		p.parseIPv4(b)
-	case p.EtherType == etherTypeIPv6 && len(b) >= 40 && b[0]>>4 == 6:
-		p.parseIPv6(b)
+	switch p.EtherType {
+	case etherTypeIPv4:
+		if len(b) >= 20 && b[0]>>4 == 4 {
+			p.parseIPv4(b)
+			return
+		}
+	case etherTypeIPv6:
+		if len(b) >= 40 && b[0]>>4 == 6 {
+			p.parseIPv6(b)
+			return
+		}
+	default:
+		return
 	}
+	p.EtherType = 0
 }
 
 func (p *Packet) parseIPv4(b []byte) {

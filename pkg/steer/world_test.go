@@ -18,7 +18,8 @@ var precedences = []Precedence{UnknownPrecedence, ByLocation, ByFields}
 
 func choose[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// randomEntry takes its values from a few, so that entries overlap often.
+// randomEntry takes its values from a few, so that entries overlap often. It is
+// as pkg/config would let it through.
 func randomEntry(r *rand.Rand, i int) Entry {
 	e := Entry{Name: fmt.Sprintf("e%d", i), At: Origin{File: "x.yaml", Line: i + 1, Column: 3}}
 	if r.IntN(12) == 0 {
@@ -27,18 +28,19 @@ func randomEntry(r *rand.Rand, i int) Entry {
 	}
 	e.Families = choose(r, []Family{IPv4}, []Family{IPv6}, []Family{IPv4, IPv6})
 	if r.IntN(8) > 0 {
-		e.Protocol = Bits8{choose[uint8](r, 6, 17, 146, 253), 0xff}
+		e.Protocol = Bits8{choose[uint8](r, 6, 17, 132, 146, 146, 253), 0xff}
 	}
-	if r.IntN(3) == 0 {
+	many := 1 + 2*r.IntN(2) // fields in plenty leave no field to add to a guard
+	if r.IntN(6) < 2*many {
 		e.Sources = randomPrefixes(r, e.Families)
 	}
-	if r.IntN(6) == 0 {
+	if r.IntN(6) < many {
 		e.Destinations = randomPrefixes(r, e.Families)
 	}
 	if r.IntN(10) == 0 {
 		e.VLAN = Bits16{choose[uint16](r, 10, 20), 0x0fff}
 	}
-	if r.IntN(10) == 0 {
+	if r.IntN(10) < many {
 		e.DestinationMAC = randomMAC(r)
 	}
 	if e.Protocol.Mask != 0 {
@@ -50,13 +52,15 @@ func randomEntry(r *rand.Rand, i int) Entry {
 
 func randomEthernet(r *rand.Rand, e *Entry) {
 	if r.IntN(2) == 0 {
-		e.EtherType = Bits16{choose[uint16](r, 0x0800, 0x86dd, 0x0806), 0xffff}
+		e.EtherType = Bits16{choose[uint16](r, 0x0806, 0x88cc, 0x88f7), 0xffff}
 	}
 	if r.IntN(2) == 0 {
 		e.VLAN = Bits16{choose[uint16](r, 10, 20), 0x0fff}
 	}
-	e.DestinationMAC = randomMAC(r)
-	e.Steering = Steering{Kind: SteerQueue, Queue: uint32(r.IntN(4))}
+	if r.IntN(3) > 0 || e.EtherType.Mask == 0 && e.VLAN.Mask == 0 {
+		e.DestinationMAC = randomMAC(r)
+	}
+	e.Steering = choose(r, Steering{Kind: SteerDrop}, Steering{Kind: SteerQueue, Queue: uint32(r.IntN(4))})
 }
 
 func randomMAC(r *rand.Rand) (m MACBits) {
@@ -66,31 +70,37 @@ func randomMAC(r *rand.Rand) (m MACBits) {
 
 func randomPrefixes(r *rand.Rand, families []Family) (all []netip.Prefix) {
 	for _, f := range families {
-		for range 1 + r.IntN(2) {
-			if f == IPv4 {
-				all = append(all, netip.MustParsePrefix(choose(r, "192.0.2.0/24", "192.0.2.0/25", "192.0.2.7/32", "198.51.100.0/24")))
-			} else {
-				all = append(all, netip.MustParsePrefix(choose(r, "2001:db8::/32", "2001:db8::/33", "2001:db8:8000::/33", "2001:db8::7/128")))
+		for range 1 + r.IntN(3) {
+			text := choose(r, "192.0.2.0/24", "192.0.2.0/25", "192.0.2.128/25", "192.0.2.7/32", "192.0.2.6/31", "198.51.100.0/24", "192.0.0.0/14", "0.0.0.0/0")
+			if f == IPv6 {
+				text = choose(r, "2001:db8::/32", "2001:db8::/33", "2001:db8:8000::/33", "2001:db8::7/128", "2001:db8::6/127", "2001:db8::/64", "2001:db8::/96", "2000::/3", "::/0")
 			}
+			all = append(all, netip.MustParsePrefix(text))
 		}
 	}
 	return all
 }
 
-func randomPorts(r *rand.Rand, e *Entry) {
-	ports := func() []Ports {
-		first := choose[uint16](r, 0, 4000, 4004, 53)
-		return []Ports{{first, first + choose[uint16](r, 0, 0, 3, 7, 10)}}
+// randomPortList is ranges that do not overlap.
+func randomPortList(r *rand.Rand) (list []Ports) {
+	for _, first := range choose(r, []uint16{0}, []uint16{4000}, []uint16{4004}, []uint16{53}, []uint16{4000, 53}, []uint16{4020, 4000, 7}) {
+		list = append(list, Ports{first, first + choose[uint16](r, 0, 0, 1, 3, 7, 10)})
 	}
-	switch r.IntN(6) {
+	return list
+}
+
+func randomPorts(r *rand.Rand, e *Entry) {
+	switch r.IntN(8) {
 	case 0, 1:
-		e.DestinationPorts = ports()
+		e.DestinationPorts = randomPortList(r)
 	case 2:
-		e.SourcePorts = ports()
+		e.SourcePorts = randomPortList(r)
 	case 3:
+		e.SourcePorts, e.DestinationPorts = randomPortList(r), randomPortList(r)
+	case 4:
 		if !Parsed(e.Protocol.Value) {
-			e.L4Data = Bits32{choose[uint32](r, 0, 1, 3), choose[uint32](r, 1, 3, 0xf)}
-			e.L4Data.Value &= e.L4Data.Mask
+			e.L4Data.Mask = choose[uint32](r, 1, 3, 0xf, 0x00010001, 0xffff0000, 0x0f00000f, 0xffffffff)
+			e.L4Data.Value = r.Uint32() & 0x0fa0000f & e.L4Data.Mask
 		}
 	}
 }
@@ -100,23 +110,46 @@ func randomSteering(r *rand.Rand, e *Entry) Steering {
 	case k == 0:
 		return Steering{Kind: SteerDrop}
 	case k <= 2 && e.Protocol.Mask != 0:
-		s := Spread{Mask: choose[uint32](r, 0xffff, 0xf, 0xffff0000, 0x00010003)}
-		for q := range 1 + r.IntN(5) {
-			s.Over = append(s.Over, Weight{uint32(q), uint32(1 + r.IntN(2))})
+		if s, ok := randomSpread(r, e); ok {
+			return s
 		}
-		if n := len(s.Over); 1<<popcount(s.Mask) < n {
-			s.Over = s.Over[:1<<popcount(s.Mask)]
-		}
-		return Steering{Kind: SteerSpread, Spread: s}
-	case k == 3 && len(e.SourcePorts)+len(e.DestinationPorts) == 1 && e.L4Data.Mask == 0:
-		p := append(slices.Clone(e.SourcePorts), e.DestinationPorts...)[0]
+	case k == 3 && countPorts(e.SourcePorts)*countPorts(e.DestinationPorts) == 0 && e.L4Data.Mask == 0:
 		s := Steering{Kind: SteerQueues}
-		for range int(p.Last-p.First) + 1 {
+		for range countPorts(e.SourcePorts) + countPorts(e.DestinationPorts) {
 			s.Queues = append(s.Queues, uint32(r.IntN(3)))
 		}
-		return s
+		if len(s.Queues) > 0 {
+			return s
+		}
 	}
 	return Steering{Kind: SteerQueue, Queue: uint32(r.IntN(4))}
+}
+
+// randomSpread is over bits that the entry leaves free; ok is false where it
+// leaves none.
+func randomSpread(r *rand.Rand, e *Entry) (steering Steering, ok bool) {
+	s := Spread{Mask: choose[uint32](r, 0xffff, 0xf, 0xffff0000, 0x00010003, 0xffffffff)}
+	s.Mask &^= e.L4Data.Mask
+	if countPorts(e.SourcePorts) == 1 {
+		s.Mask &^= 0xffff0000
+	}
+	if countPorts(e.DestinationPorts) == 1 {
+		s.Mask &^= 0xffff
+	}
+	for q := range min(1+r.IntN(5), 1<<popcount(s.Mask)) {
+		s.Over = append(s.Over, Weight{uint32(q), choose[uint32](r, 1, 1, 2, 5)})
+	}
+	if n := choose(r, 0, 8, 16); n <= 1<<popcount(s.Mask) {
+		s.Buckets = n
+	}
+	return Steering{Kind: SteerSpread, Spread: s}, s.Mask != 0
+}
+
+func countPorts(list []Ports) (n int) {
+	for _, p := range list {
+		n += int(p.Last-p.First) + 1
+	}
+	return n
 }
 
 func popcount(m uint32) (n int) {
@@ -129,11 +162,11 @@ func popcount(m uint32) (n int) {
 func randomPacket(r *rand.Rand) (p Packet) {
 	p.DestinationMAC = [6]byte{2, 0, 0, 0, 0, choose[byte](r, 1, 2, 3)}
 	if r.IntN(4) == 0 {
-		p.Tagged, p.TagType, p.VLAN = true, 0x8100, choose[uint16](r, 10, 20, 30)
+		p.Tagged, p.TagType, p.VLAN = true, 0x8100, choose[uint16](r, 10, 20, 30)|choose[uint16](r, 0, 0x2000)
 	}
 	switch r.IntN(8) {
 	case 0:
-		p.EtherType = choose[uint16](r, 0x0806, 0x88cc)
+		p.EtherType = choose[uint16](r, 0x0806, 0x88cc, 0x88f7)
 		return p
 	case 1, 2, 3:
 		p.Family, p.EtherType = IPv6, 0x86dd
@@ -142,7 +175,7 @@ func randomPacket(r *rand.Rand) (p Packet) {
 		p.Family, p.EtherType = IPv4, 0x0800
 		p.Source, p.Destination = randomAddr(r, IPv4), randomAddr(r, IPv4)
 	}
-	p.Protocol = choose[uint8](r, 6, 17, 146, 253, 1)
+	p.Protocol = choose[uint8](r, 6, 17, 132, 146, 146, 253, 1)
 	if r.IntN(8) > 0 {
 		p.HasL4 = true
 		p.L4 = uint32(randomPort(r))<<16 | uint32(randomPort(r))
@@ -159,10 +192,10 @@ func randomPort(r *rand.Rand) uint16 {
 
 func randomAddr(r *rand.Rand, f Family) (a [16]byte) {
 	if f == IPv4 {
-		copy(a[:], netip.MustParseAddr(choose(r, "192.0.2.7", "192.0.2.8", "192.0.2.200", "198.51.100.1", "203.0.113.5")).AsSlice())
+		copy(a[:], netip.MustParseAddr(choose(r, "192.0.2.6", "192.0.2.7", "192.0.2.8", "192.0.2.200", "198.51.100.1", "203.0.113.5")).AsSlice())
 		return a
 	}
-	return netip.MustParseAddr(choose(r, "2001:db8::7", "2001:db8::8", "2001:db8:8000::1", "2001:db9::1")).As16()
+	return netip.MustParseAddr(choose(r, "2001:db8::6", "2001:db8::7", "2001:db8::8", "2001:db8::1:0:8", "2001:db8:8000::1", "2001:db9::1")).As16()
 }
 
 // read is what reading the entries from the top says about p.
@@ -199,9 +232,9 @@ func fits(e *Entry, p *Packet) (Action, bool) {
 	switch e.Steering.Kind {
 	case SteerQueues:
 		if len(e.SourcePorts) > 0 {
-			return ToQueue(e.Steering.Queues[src-e.SourcePorts[0].First]), true
+			return ToQueue(e.Steering.Queues[position(e.SourcePorts, src)]), true
 		}
-		return ToQueue(e.Steering.Queues[dst-e.DestinationPorts[0].First]), true
+		return ToQueue(e.Steering.Queues[position(e.DestinationPorts, dst)]), true
 	case SteerSpread:
 		buckets, _ := e.Steering.Spread.buckets() // which value goes where has tests of its own
 		for _, b := range buckets {
@@ -216,6 +249,17 @@ func fits(e *Entry, p *Packet) (Action, bool) {
 
 func inPorts(ports []Ports, v uint16) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p Ports) bool { return p.First <= v && v <= p.Last })
+}
+
+// position is where v stands in the list, counted in ports.
+func position(list []Ports, v uint16) (n int) {
+	for _, p := range list {
+		if p.First <= v && v <= p.Last {
+			return n + int(v-p.First)
+		}
+		n += int(p.Last-p.First) + 1
+	}
+	panic("not in the list")
 }
 
 func inPrefixes(all []netip.Prefix, f Family, a [16]byte) bool {

@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 			Entry{Name: "vlan", At: Origin{File: "a.yaml", Line: 1, Column: 1}, VLAN: Bits16{10, 0xfff}, Steering: Steering{Kind: SteerQueue, Queue: 1}}, udp("dns", 53, 2)),
 			mlx5(func(o *Observed) { o.NIC.Precedence = UnknownPrecedence }), 1, []string{"failed \"dns\" overlaps entry \"vlan\" (a.yaml:1:1)"}},
 		{"fragments are told of", wants(udp("dns", 53, 2), func() Entry { e := udp("rest", 0, 3); e.DestinationPorts = nil; return e }()),
-			mlx5(func(o *Observed) { o.NIC.Precedence = UnknownPrecedence }), 17, []string{"notice fragments of its packets take the default path"}},
+			mlx5(func(o *Observed) { o.NIC.Precedence = UnknownPrecedence }), 17, []string{"notice fragments of the packets of \"rest\" take the default path"}},
 		{"problems of the configuration come along", func() Desired {
 			d := wants()
 			d.Problems = []Problem{{Severity: Notice, Text: "two policies"}}
@@ -143,6 +143,31 @@ func TestAnEntryFarTooLargeIsRefusedWithoutMuchWork(t *testing.T) {
 	rules, _, problems := Compile([]Entry{e, udp("dns", 53, 2)}, ByFields, 896)
 	if len(rules) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Text, "it and the 1 after it are left out") {
 		t.Errorf("%d rules, %v", len(rules), problems)
+	}
+}
+
+func TestAnEntryFitsOnceLaterPartsOfItMakeOthersSuperfluous(t *testing.T) {
+	var entries []Entry
+	for port := range uint16(10) {
+		entries = append(entries, udp(fmt.Sprint("p", port), 4096+10*port, 1))
+	}
+	rest := udp("rest", 0, 1)
+	rest.DestinationPorts = []Ports{{2000, 2000}, {4096, 5119}}
+	entries = append(entries, rest)
+	rules, _, problems := Compile(entries, ByFields, 10)
+	if len(rules) != 2 || len(problems) != 0 {
+		t.Errorf("%v, %v", rules, problems)
+	}
+}
+
+func TestARefusalCountsWhatIsLeftAfterPruning(t *testing.T) {
+	wide := udp("wide", 0, 1)
+	wide.DestinationPorts = nil
+	entries := []Entry{udp("a", 1, 1), udp("b", 2, 1), wide, homa("homa", 16), udp("last", 3, 1)}
+	rules, _, problems := Compile(entries, ByLocation, 8)
+	if len(rules) != 1 || len(problems) != 1 || !strings.Contains(problems[0].Text,
+		"\"homa\" needs at least 32 locations, 7 of 8 are left; it and the 1 after it are left out") {
+		t.Errorf("%v, %v", rules, problems)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // Compile turns entries into ntuple rules such that a NIC which decides between
 // overlapping rules by p takes each packet as reading the entries from the top
-// would: the first entry that fits decides. No rule is superfluous.
+// would: the first entry that fits decides. No rule is superfluous, as far as
+// mostTests lets prune see.
 //
 // Where the NIC would not keep the order by itself, Compile adds a rule for the
 // overlap that the NIC does prefer, or makes the rules disjoint. An entry for
@@ -18,20 +19,17 @@ import (
 // the first entry for which the budget of locations is too small is left out
 // with all that follow it.
 func Compile(entries []Entry, p Precedence, budget int) (rules []Wanted, usage []Usage, problems []Problem) {
-	c := compiler{entries: entries, rank: ranks[p], budget: budget}
+	c := compiler{entries: entries, rank: ranks[p], budget: budget, ends: []state{{}}}
 	imbalance := make([]float64, len(entries))
 	for i := range entries {
 		parts := entries[i].parts(c.most())
 		imbalance[i] = parts.imbalance
-		if n := parts.count(); n > c.most() {
-			c.problems = append(c.problems, c.tooMany(i, n, len(c.rules), c.live))
+		if !c.add(i, &parts) {
 			break
 		}
-		if !c.add(i, parts.targets()) {
-			break
-		}
+		c.ends = append(c.ends, c.here())
 	}
-	c.prune()
+	c.fit()
 	rules = c.wanted()
 	return rules, c.usage(rules, imbalance), c.problems
 }
@@ -42,13 +40,20 @@ type compiler struct {
 	rank     func(*Match, int) int
 	budget   int // locations
 	rules    []candidate
-	live     int  // rules not gone
-	overflow bool // far more rules than the budget; the last entry is incomplete
+	live     int      // rules not gone
+	ends     []state  // after so many entries
+	refused  *refusal // of the entry after those
 	index    index
 	problems []Problem
-	lost     []bool // entries whose fragments take the default path
+	lost     map[int]bool // entries whose fragments take the default path
+	against  map[int]int  // by entry, the first earlier one that it had to give way to
 	scratch  []int
 }
+
+// state is how far the compiler is.
+type state struct{ rules, live, problems int }
+
+func (c *compiler) here() state { return state{len(c.rules), c.live, len(c.problems)} }
 
 // candidate is a rule that may still prove superfluous.
 type candidate struct {
@@ -61,23 +66,27 @@ type candidate struct {
 }
 
 // add compiles entry i. It reports whether the entries after it may follow.
-func (c *compiler) add(i int, targets []target) bool {
-	from, liveBefore, problemsBefore := len(c.rules), c.live, len(c.problems)
+func (c *compiler) add(i int, parts *parts) bool {
+	before := c.here()
+	if n := parts.count(); n > c.most() {
+		c.refused = &refusal{needs: n}
+		return false
+	}
+	targets := parts.targets()
 	c.rules = slices.Grow(c.rules, len(targets))
 	for _, t := range targets {
-		conflict := c.emit(t, i)
-		if conflict != nil {
-			c.undo(from)
-			c.problems = append(c.problems[:problemsBefore], *conflict)
+		if conflict := c.emit(t, i); conflict != nil {
+			c.undo(before)
+			c.problems = append(c.problems, *conflict)
 			return true
 		}
-		if c.overflow || c.live > c.budget && c.needed() > c.budget {
-			c.problems = append(c.problems[:problemsBefore], c.tooMany(i, len(targets), from, liveBefore))
-			c.undo(from)
+		if c.spent() {
+			c.refused = &refusal{needs: max(len(targets), c.live-before.live), work: c.index.work > mostWork}
+			c.undo(before)
 			return false
 		}
 	}
-	if c.live == liveBefore {
+	if c.live == before.live {
 		c.problems = append(c.problems, c.shadowed(i))
 	}
 	return true
@@ -95,9 +104,8 @@ func (c *compiler) shadowed(i int) Problem {
 func (c *compiler) emit(t target, entry int) *Problem {
 	pieces := []cube{t.cube}
 	for len(pieces) > 0 {
-		if c.live > c.most() {
-			c.overflow = true
-			return nil
+		if c.spent() {
+			return nil // and the entry is refused
 		}
 		piece := pieces[len(pieces)-1]
 		pieces = pieces[:len(pieces)-1]
@@ -120,10 +128,6 @@ func (c *compiler) emit(t target, entry int) *Problem {
 	}
 	return nil
 }
-
-// most is a number of rules that no pruning brings down to the budget any more;
-// it bounds the work on an entry that does not fit.
-func (c *compiler) most() int { return 4*c.budget + 64 }
 
 // finding is how a piece stands to the rules that it overlaps.
 type finding struct {
@@ -153,6 +157,7 @@ func (c *compiler) look(piece *cube, action Action, entry int) finding {
 		if r.entry >= entry || r.action == action || r.rank > f.rank {
 			continue
 		}
+		c.giveWay(entry, r.entry)
 		guards := c.guards(r, piece, f.rank)
 		if guards == nil {
 			f.split = id
@@ -227,18 +232,18 @@ func (c *compiler) expressible(pieces []cube, entry, earlier int) ([]cube, *Prob
 }
 
 func (c *compiler) noteFragments(entry, earlier int) {
-	if c.lost == nil {
-		c.lost = make([]bool, len(c.entries))
-	}
 	if c.lost[entry] {
 		return
+	}
+	if c.lost == nil {
+		c.lost = map[int]bool{}
 	}
 	c.lost[entry] = true
 	e, first := &c.entries[entry], &c.entries[earlier]
 	c.problems = append(c.problems, Problem{
 		Severity: Notice, Entry: e.Name, At: e.At,
-		Text: fmt.Sprintf("entry %q overlaps entry %q (%s) and this driver's order of rules is not known: "+
-			"fragments of its packets take the default path", e.Name, first.Name, first.At),
+		Text: fmt.Sprintf("entry %q overlaps entry %q (%s), this driver would not keep their order, "+
+			"and no ntuple rule says \"without ports\": fragments of the packets of %q take the default path", e.Name, first.Name, first.At, e.Name),
 		Fix: fmt.Sprintf("give %q ports of its own, or put it before %q", e.Name, first.Name),
 	})
 }
@@ -253,40 +258,12 @@ func (c *compiler) conflict(entry, earlier int) *Problem {
 	}
 }
 
-// tooMany is the problem of the entry for which the locations do not suffice.
-// It has the given number of targets, its rules begin at number `from`.
-func (c *compiler) tooMany(i, targets, from, liveBefore int) Problem {
-	e := &c.entries[i]
-	text := fmt.Sprintf("entry %q needs at least %d locations, %d of %d are left",
-		e.Name, max(targets, c.live-liveBefore), max(0, c.budget-liveBefore), c.budget)
-	if j := c.overlapped(i, from); j >= 0 {
-		text += fmt.Sprintf("; it overlaps entry %q (%s) and must be made disjoint from it", c.entries[j].Name, c.entries[j].At)
-	}
-	if after := len(c.entries) - i - 1; after > 0 {
-		text += fmt.Sprintf("; it and the %d after it are left out", after)
-	}
-	return Problem{Severity: Failed, Entry: e.Name, At: e.At, Text: text,
-		Fix: "widen `locations`, or use fewer buckets, ports or prefixes"}
-}
-
-// overlapped is an earlier entry, with another action, that rules of entry i
-// from number `from` on meet; -1 if there is none.
-func (c *compiler) overlapped(i, from int) int {
-	for _, r := range c.rules[from:] {
-		for _, id := range r.meets {
-			if other := &c.rules[id]; other.entry < i && other.action != r.action {
-				return other.entry
-			}
-		}
-	}
-	return -1
-}
-
-// undo takes back the rules from number `from` on.
-func (c *compiler) undo(from int) {
-	for id := from; id < len(c.rules); id++ {
+// undo takes back the rules and problems since before.
+func (c *compiler) undo(before state) {
+	for id := before.rules; id < len(c.rules); id++ {
 		c.drop(id)
 	}
+	c.problems = c.problems[:before.problems]
 }
 
 func (c *compiler) drop(id int) {

@@ -153,6 +153,9 @@ func (e *Entry) portByPort(limit int) (targets []l4Target) {
 		}
 	}
 	for _, q := range order {
+		if len(targets) > limit {
+			break
+		}
 		src, dst := []Bits16{{}}, coverPorts(byQueue[q])
 		if len(e.DestinationPorts) == 0 {
 			src, dst = dst, src

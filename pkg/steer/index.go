@@ -8,6 +8,7 @@ package steer
 type index struct {
 	groups map[key]*group
 	order  []*group // as added, so that results do not depend on map order
+	work   int      // comparisons made so far
 }
 
 type group struct {
@@ -40,6 +41,7 @@ func (x *index) add(c *cube, id int) {
 		x.order = append(x.order, g)
 	}
 	g.cubes = append(g.cubes, groupMember{c.v, id})
+	x.work += len(g.meets)
 	for common, m := range g.meets {
 		m.add(c.v.and(common))
 	}
@@ -57,33 +59,37 @@ func (m *meeting) add(v key) {
 // overlapping appends to ids the numbers of the cubes that overlap c.
 func (x *index) overlapping(c *cube, ids []int) []int {
 	for _, g := range x.order {
+		x.work++
 		if len(g.cubes) <= fewCubes {
 			ids = g.scan(c, ids)
 			continue
 		}
 		common := g.mask.and(c.m)
-		m := g.meeting(common)
+		m := g.meets[common]
+		if m == nil {
+			m = g.meeting(common)
+			x.work += len(g.cubes)
+		}
 		if n, ok := m.last[c.v.and(common)]; ok {
 			for ; n >= 0; n = m.prev[n] {
 				ids = append(ids, g.cubes[n].id)
 			}
 		}
 	}
+	x.work += len(ids)
 	return ids
 }
 
+// meeting makes the meeting of g on the bits that it has in common with others.
 func (g *group) meeting(common key) *meeting {
-	m := g.meets[common]
-	if m == nil {
-		m = &meeting{last: make(map[key]int32, len(g.cubes))}
-		for i := range g.cubes {
-			m.add(g.cubes[i].v.and(common))
-		}
-		if g.meets == nil {
-			g.meets = map[key]*meeting{}
-		}
-		g.meets[common] = m
+	m := &meeting{last: make(map[key]int32, len(g.cubes))}
+	for i := range g.cubes {
+		m.add(g.cubes[i].v.and(common))
 	}
+	if g.meets == nil {
+		g.meets = map[key]*meeting{}
+	}
+	g.meets[common] = m
 	return m
 }
 

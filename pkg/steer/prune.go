@@ -7,44 +7,50 @@ import (
 	"slices"
 )
 
-// mostSteps bounds the search for one rule in redundant: past it the rule is kept.
-const mostSteps = 1 << 16
+// mostTests bounds the search for superfluous rules, counted in comparisons of
+// two rules: mostTestsOfRule for one rule, mostTests for all together. Past it a
+// rule is kept.
+const (
+	mostTestsOfRule = 1 << 16
+	mostTests       = 4 << 20
+)
 
 // prune drops rules without which every packet would still go the same way,
-// until there are none.
+// until there are none: the later ones first, and again those that overlap a
+// rule which has gone.
 func (c *compiler) prune() {
-	for changed := true; changed; {
-		changed = false
+	tests := mostTests
+	settled := make([]bool, len(c.rules))
+	for again := true; again; {
+		again = false
 		for id := len(c.rules) - 1; id >= 0; id-- {
-			if !c.rules[id].gone && c.redundant(id) {
-				c.drop(id)
-				changed = true
+			if c.rules[id].gone || settled[id] {
+				continue
+			}
+			settled[id] = true
+			if !c.redundant(id, &tests) {
+				continue
+			}
+			c.drop(id)
+			for _, other := range c.rules[id].meets {
+				settled[other], again = false, true
 			}
 		}
 	}
 }
 
-// needed is how many rules prune would leave.
-func (c *compiler) needed() int {
-	gone, live := make([]bool, len(c.rules)), c.live
-	for i := range c.rules {
-		gone[i] = c.rules[i].gone
-	}
-	c.prune()
-	n := c.live
-	for i := range c.rules {
-		c.rules[i].gone = gone[i]
-	}
-	c.live = live
-	return n
-}
-
 // redundant reports whether other rules would decide as rule id does wherever it
 // decides: those that win over it or tie leave it no packet, or those that come
 // after it have the same action.
-func (c *compiler) redundant(id int) bool {
-	w := witness{rule: &c.rules[id], steps: mostSteps}
-	return !w.in(&w.rule.cube, c.overlapping(id))
+func (c *compiler) redundant(id int, tests *int) bool {
+	if len(c.rules[id].meets) == 0 {
+		return false
+	}
+	w := witness{rule: &c.rules[id], tests: min(mostTestsOfRule, *tests)}
+	*tests -= w.tests
+	found := w.in(&w.rule.cube, c.overlapping(id))
+	*tests += max(w.tests, 0)
+	return !found
 }
 
 // overlapping is the rules left that overlap rule id and have a say in whether it
@@ -66,13 +72,13 @@ func (c *compiler) overlapping(id int) (others []*candidate) {
 // witness searches packets that would go another way without a rule.
 type witness struct {
 	rule  *candidate
-	steps int
+	tests int // comparisons left
 }
 
 // in reports whether there is such a packet in part, where others have a say, in
-// the order of overlapping. It may say so wrongly when steps run out.
+// the order of overlapping. It may say so wrongly when its tests run out.
 func (w *witness) in(part *cube, others []*candidate) bool {
-	if w.steps--; w.steps < 0 {
+	if w.tests -= 1 + len(others); w.tests < 0 {
 		return true
 	}
 	others = overlaid(part, others)

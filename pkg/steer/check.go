@@ -75,8 +75,8 @@ func (c *checker) entries() (kept []int) {
 			c.problem(c.noQueue(e, q))
 			continue
 		}
-		if e.UsesL4Data() {
-			if !slices.Contains(raw, e.Protocol.Value) && c.full(raw) {
+		if e.UsesL4Data() && !slices.Contains(raw, e.Protocol.Value) {
+			if c.full(raw) {
 				c.problem(c.protocolHeld(e, raw))
 				continue
 			}
@@ -133,18 +133,12 @@ func (c *checker) foreignProtocols() (raw []uint8) {
 // none at all says so by a prerequisite.
 func (c *checker) full(raw []uint8) bool {
 	n := c.have.NIC.RawProtocols
-	return n > 0 && len(distinct(raw)) >= n
-}
-
-func distinct(raw []uint8) []uint8 {
-	raw = slices.Clone(raw)
-	slices.Sort(raw)
-	return slices.Compact(raw)
+	return n > 0 && len(raw) >= n
 }
 
 func (c *checker) protocolHeld(e *Entry, raw []uint8) Problem {
 	var held []string
-	for _, p := range distinct(raw) {
+	for _, p := range slices.Sorted(slices.Values(raw)) {
 		held = append(held, fmt.Sprint(p))
 	}
 	n := c.have.NIC.RawProtocols

@@ -76,7 +76,7 @@ func (s *Spread) apportion(n int) []int {
 	counts := make([]int, len(s.Over))
 	left := n
 	for i, w := range s.Over {
-		counts[i] = max(1, n*int(w.Weight)/total)
+		counts[i] = max(1, int(uint64(n)*uint64(w.Weight)/total))
 		left -= counts[i]
 	}
 	for ; left > 0; left-- {
@@ -100,7 +100,7 @@ func (s *Spread) extreme(counts []int, step int) int {
 			continue
 		}
 		// Compare (count+step)/weight; for less, the fullest queue gives.
-		a, b := (counts[i]+max(step, 0))*int(s.Over[best].Weight), (counts[best]+max(step, 0))*int(w.Weight)
+		a, b := uint64(counts[i]+max(step, 0))*uint64(s.Over[best].Weight), uint64(counts[best]+max(step, 0))*uint64(w.Weight)
 		if step > 0 && a < b || step < 0 && a > b {
 			best = i
 		}
@@ -108,21 +108,21 @@ func (s *Spread) extreme(counts []int, step int) int {
 	return best
 }
 
-func (s *Spread) weights() (total int) {
+func (s *Spread) weights() (total uint64) {
 	for _, w := range s.Over {
-		total += int(w.Weight)
+		total += uint64(w.Weight)
 	}
 	return total
 }
 
 // imbalance is the largest ratio of a queue's share to its fair share, minus 1.
 func (s *Spread) imbalance(counts []int) float64 {
-	n, worst := 0, 0.0
+	n, total, worst := 0, float64(s.weights()), 0.0
 	for _, c := range counts {
 		n += c
 	}
 	for i, w := range s.Over {
-		fair := float64(n) * float64(w.Weight) / float64(s.weights())
+		fair := float64(n) * float64(w.Weight) / total
 		worst = max(worst, float64(counts[i])/fair-1)
 	}
 	return worst

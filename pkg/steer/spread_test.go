@@ -105,8 +105,8 @@ func TestTheDefaultIsTheFewestBucketsWithinTenPercent(t *testing.T) {
 }
 
 func TestEveryQueueKeepsItsBucketsAboveZero(t *testing.T) {
-	for _, weights := range [][]uint32{{1, 1000}, {1000, 1, 1, 1}, {1, 1, 1, 1, 1000000}} {
-		s := Spread{Mask: 0xff, Over: over(weights...)}
+	for _, weights := range [][]uint32{{1, 1000}, {1000, 1, 1, 1}, {1, 1, 1, 1, 1000000}, {1, 1<<32 - 1}} {
+		s := Spread{Mask: 0xffffffff, Over: over(weights...)}
 		counts, _ := s.counts()
 		for q, n := range counts {
 			if n < 1 {

@@ -69,6 +69,12 @@ func TestCheck(t *testing.T) {
 		{"a second raw protocol names the one applied", wants(raw("first", 146), raw("second", 253), udp("dns", 53, 2)), mlx5(nil), 2,
 			[]string{"blocked protocol 253: the driver of ens1f1np1 looks behind the IP header of 1 protocol at a time, and protocol 146 is applied"}},
 		{"a driver that takes two", wants(raw("first", 146), raw("second", 253)), mlx5(func(o *Observed) { o.NIC.RawProtocols = 2 }), 2, nil},
+		{"a spread over one queue looks at no bits", wants(raw("first", 146), func() Entry { e := homa("one", 1); e.Protocol.Value = 253; return e }()), mlx5(nil), 3, nil},
+		{"a spread by bits that do not vary", wants(func() Entry {
+			e := homa("few", 4)
+			e.DestinationPorts = []Ports{{4000, 4000}, {4016, 4016}, {4033, 4033}}
+			return e
+		}()), mlx5(nil), 4, []string{"notice the busiest queue gets 167 % more"}},
 		{"a foreign rule holds the parser", wants(raw("mine", 146)), mlx5(func(o *Observed) { o.Rules[1000] = foreign[0].Rule }), 0,
 			[]string{"blocked protocol 253 is applied"}},
 		{"a foreign rule with our match", wants(raw("mine", 253)), mlx5(func(o *Observed) { o.Rules[1000] = foreign[0].Rule }), 0,
@@ -171,6 +177,19 @@ func TestARefusalCountsWhatIsLeftAfterPruning(t *testing.T) {
 	}
 }
 
+// between is the entries for packets from one prefix.
+func between(prefix string, entries ...Entry) (from []Entry) {
+	p := netip.MustParsePrefix(prefix)
+	for _, e := range entries {
+		e.Sources, e.Families = []netip.Prefix{p}, []Family{IPv4}
+		if p.Addr().Is6() {
+			e.Families = []Family{IPv6}
+		}
+		from = append(from, e)
+	}
+	return from
+}
+
 func TestFewRulesKeepTheOrder(t *testing.T) {
 	exact := Entry{Name: "server", Families: []Family{IPv4}, Protocol: Bits8{146, 0xff},
 		DestinationPorts: []Ports{{4000, 4015}}, Steering: Steering{Kind: SteerQueues}}
@@ -190,6 +209,8 @@ func TestFewRulesKeepTheOrder(t *testing.T) {
 		{"the driver keeps it: more fields first", ByFields, []Entry{udp("dns", 53, 2), func() Entry { e := udp("rest", 0, 3); e.DestinationPorts = nil; return e }()}, 2},
 		{"a rule for the overlap wins", ByFields, []Entry{from, udp("dns", 53, 2)}, 3},
 		{"exact ports before a spread: each split once, to compare one field more", ByFields, []Entry{exact, spread}, 16*2 + 16},
+		{"so also between IPv6 prefixes", ByFields, between("2001:db8::/32", exact, spread), 16*2 + 16},
+		{"so also between IPv4 prefixes", ByFields, between("192.0.2.0/24", exact, spread), 16*2 + 16},
 		{"by location nothing is added", ByLocation, []Entry{exact, spread}, 32},
 		{"unknown: disjoint", UnknownPrecedence, []Entry{exact, spread}, 16 + 16*12},
 	} {

@@ -176,9 +176,8 @@ func (c *compiler) guards(r *candidate, piece *cube, rank int) []cube {
 	if c.rankOf(&overlap, r.entry) > rank {
 		return worthIt([]cube{overlap}, piece, r)
 	}
-	halves := overlap.halve()
-	if len(halves) == 2 && c.rankOf(&halves[0], r.entry) > rank {
-		return worthIt(halves, piece, r)
+	if halves, ok := overlap.halve(); ok && c.rankOf(&halves[0], r.entry) > rank {
+		return worthIt(halves[:], piece, r)
 	}
 	return nil
 }

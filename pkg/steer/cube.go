@@ -107,38 +107,39 @@ func (c *cube) subtract(d *cube, pieces []cube) []cube {
 }
 
 // halve splits c at one bit of a field that it does not compare yet, an address
-// where it can: each half then compares one field more. nil: no such field.
-func (c *cube) halve() []cube {
-	for _, f := range c.splittable() {
-		if c.m[f.word]&f.field == 0 {
-			lo, hi := *c, *c
-			lo.m[f.word] |= f.bit
-			hi.m[f.word] |= f.bit
-			hi.v[f.word] |= f.bit
-			return []cube{lo, hi}
+// where it can: each half then compares one field more. ok is false when there is
+// no such field.
+func (c *cube) halve() (halves [2]cube, ok bool) {
+	word, bit, ok := c.freeField()
+	if !ok {
+		return halves, false
+	}
+	halves = [2]cube{*c, *c}
+	halves[0].m[word] |= bit
+	halves[1].m[word] |= bit
+	halves[1].v[word] |= bit
+	return halves, true
+}
+
+// freeField is the lowest bit, as a word of the key and a bit of it, of the
+// source address, the destination address or the destination MAC address: the
+// first of them that c may and does not compare.
+func (c *cube) freeField() (word int, bit uint64, ok bool) {
+	lowest := [...]struct {
+		word int
+		bit  uint64
+	}{{5, 1}, {7, 1}}
+	etherType := c.v[0] >> etherTypeShift
+	isIP := c.m[0]>>etherTypeShift == 0xffff && (etherType == etherTypeIPv4 || etherType == etherTypeIPv6)
+	if etherType == etherTypeIPv4 {
+		lowest[0].word, lowest[0].bit, lowest[1].word, lowest[1].bit = 4, 1<<32, 6, 1<<32
+	}
+	for i, f := range lowest {
+		if isIP && c.m[4+2*i]|c.m[5+2*i] == 0 {
+			return f.word, f.bit, true
 		}
 	}
-	return nil
-}
-
-// splitBit is the lowest bit of a field within a word of the key.
-type splitBit struct {
-	word       int
-	field, bit uint64
-}
-
-func (c *cube) splittable() []splitBit {
-	mac := splitBit{2, 1<<48 - 1, 1}
-	etherType := c.v[0] >> etherTypeShift
-	switch {
-	case c.m[0]>>etherTypeShift != 0xffff:
-		return []splitBit{mac}
-	case etherType == etherTypeIPv4:
-		return []splitBit{{4, ^uint64(0), 1 << 32}, {6, ^uint64(0), 1 << 32}, mac}
-	case etherType == etherTypeIPv6 && c.m[4] == 0 && c.m[6] == 0:
-		return []splitBit{{5, ^uint64(0), 1}, {7, ^uint64(0), 1}, mac}
-	}
-	return []splitBit{mac}
+	return 2, 1, c.m[2] == 0
 }
 
 // cubeOf is the packets that m takes. An Opaque match gives ok false: which

@@ -75,5 +75,5 @@ func (e *Entry) UsesL4Data() bool {
 		return false
 	}
 	return len(e.SourcePorts) > 0 || len(e.DestinationPorts) > 0 || e.L4Data.Mask != 0 ||
-		e.Steering.Kind == SteerSpread
+		e.Steering.Kind == SteerSpread && len(e.Steering.Spread.Over) > 1 // one queue takes all, whatever the bits
 }

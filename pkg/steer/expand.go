@@ -4,6 +4,7 @@ package steer
 
 import (
 	"cmp"
+	"math/bits"
 	"net/netip"
 	"slices"
 )
@@ -167,10 +168,13 @@ func (e *Entry) portByPort(limit int) (targets []l4Target) {
 	return targets
 }
 
-// spread is the buckets, each within the ports of the entry.
+// spread is the buckets, each within the ports of the entry, and the imbalance
+// over these ports.
 func (e *Entry) spread(limit int) (targets []l4Target, imbalance float64) {
-	buckets, imbalance := e.Steering.Spread.buckets()
+	spread := &e.Steering.Spread
+	buckets, imbalance := spread.buckets()
 	within := e.ports(limit)
+	sizes := map[uint32]int{} // values by queue
 	for _, b := range buckets {
 		if len(targets) > limit {
 			break
@@ -179,8 +183,16 @@ func (e *Entry) spread(limit int) (targets []l4Target, imbalance float64) {
 			if (b.bits.Value^p.Value)&b.bits.Mask&p.Mask == 0 {
 				both := Bits32{b.bits.Value | p.Value, b.bits.Mask | p.Mask}
 				targets = append(targets, l4Target{both, ToQueue(b.queue)})
+				sizes[b.queue] += 1 << (32 - bits.OnesCount32(both.Mask))
 			}
 		}
+	}
+	if len(within) > 1 || within[0].Mask&spread.Mask != 0 {
+		counts := make([]int, len(spread.Over))
+		for i, w := range spread.Over {
+			counts[i] = sizes[w.Queue]
+		}
+		imbalance = spread.imbalance(counts)
 	}
 	return targets, imbalance
 }

@@ -20,6 +20,7 @@ func Check(want Desired, have Observed) (Goal, []Problem) {
 	c.goal.Rules, c.goal.Usage = c.compile(kept)
 	c.holdBack()
 	c.foreign()
+	c.recount()
 	return c.goal, c.problems
 }
 
@@ -58,10 +59,14 @@ func (c *checker) locations() {
 	c.own = c.want.Own
 	if size := c.have.NIC.Capacity; size > 0 && int(c.own.Last) >= size {
 		c.own.Last = Loc(size - 1)
+		first := c.own.First
+		if first > c.own.Last {
+			first = 0 // none of the range is there
+		}
 		if c.want.Own != DefaultOwn {
 			c.problem(Problem{Severity: Notice,
 				Text: fmt.Sprintf("locations %d-%d: the table of %s ends at %d", c.want.Own.First, c.want.Own.Last, c.want.Link.Name, size-1),
-				Fix:  fmt.Sprintf("write `locations: %d-%d`", min(c.own.First, c.own.Last), c.own.Last)})
+				Fix:  fmt.Sprintf("write `locations: %d-%d`", first, size-1)})
 		}
 	}
 }
@@ -145,7 +150,7 @@ func (c *checker) protocolHeld(e *Entry, raw []uint8) Problem {
 	return Problem{Severity: Blocked, Entry: e.Name, At: e.At,
 		Text: fmt.Sprintf("protocol %d: the driver of %s looks behind the IP header of %s at a time, and protocol %s is applied",
 			e.Protocol.Value, c.want.Link.Name, counted(n, "protocol"), strings.Join(held, ", ")),
-		Fix: fmt.Sprintf("raise flex_l4_max_nodes of mlx5_core (now %d), or steer one of the protocols by addresses only", n)}
+		Fix: fmt.Sprintf("echo %d > /sys/module/mlx5_core/parameters/flex_l4_max_nodes (now %d; the same in /etc/modprobe.d for the next start), or steer one of the protocols by addresses only", n+1, n)}
 }
 
 func counted(n int, what string) string {
@@ -189,6 +194,15 @@ func (c *checker) uneven(u Usage) {
 // holdBack takes the rules out of the goal that miss a prerequisite, unless they
 // are in place.
 func (c *checker) holdBack() {
+	if len(c.have.Prerequisites) == 0 {
+		return
+	}
+	inPlace := map[Rule]bool{}
+	for loc, r := range c.have.Rules {
+		if c.own.Contains(loc) {
+			inPlace[r] = true
+		}
+	}
 	for _, missing := range c.have.Prerequisites {
 		if missing.Needs == NeedNothing {
 			c.problems = slices.Clone(c.want.Problems) // what else is wrong does not matter yet
@@ -196,7 +210,7 @@ func (c *checker) holdBack() {
 		held := 0
 		c.goal.Rules = slices.DeleteFunc(c.goal.Rules, func(w Wanted) bool {
 			needs := missing.Needs == NeedNothing || w.Rule.Match.L4Data.Mask != 0
-			if !needs || c.inPlace(w.Rule) {
+			if !needs || inPlace[w.Rule] {
 				return false
 			}
 			held++
@@ -208,13 +222,16 @@ func (c *checker) holdBack() {
 	}
 }
 
-func (c *checker) inPlace(r Rule) bool {
-	for loc, other := range c.have.Rules {
-		if other == r && c.own.Contains(loc) {
-			return true
-		}
+// recount brings the usage up to the rules that are still in the goal.
+func (c *checker) recount() {
+	left := map[int]int{} // by entry
+	for _, w := range c.goal.Rules {
+		left[w.Entry]++
 	}
-	return false
+	c.goal.Usage = slices.DeleteFunc(c.goal.Usage, func(u Usage) bool { return left[u.Entry] == 0 })
+	for i := range c.goal.Usage {
+		c.goal.Usage[i].Rules = left[c.goal.Usage[i].Entry]
+	}
 }
 
 // foreign takes the rules out of the goal whose match somebody else has: on mlx5

@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 			e := homa("some", 4)
 			e.Sources = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 			return e
-		}()), mlx5(nil), 8, []string{"notice entry \"some\" decides for no packet"}},
+		}()), mlx5(nil), 8, []string{"notice entry \"some\" decides for no packet: those before it, such as entry \"all\" (10-homa.yaml:3:5)"}},
 		{"too many rules", func() Desired {
 			d := wants(homa("first", 16), homa("second", 16), udp("dns", 53, 2))
 			d.Entries[1].Protocol.Value, d.Own = 253, Range{0, 40}
@@ -101,6 +101,8 @@ func TestCheck(t *testing.T) {
 			[]string{"failed entry \"second\" needs at least 32 locations, 9 of 41 are left; it and the 1 after it are left out"}},
 		{"a range past the table", func() Desired { d := wants(homa("homa", 16)); d.Own = Range{1000, 4095}; return d }(), mlx5(nil), 0,
 			[]string{"notice the table of ens1f1np1 ends at 1023", "failed needs at least"}},
+		{"no part of the range is there", func() Desired { d := wants(udp("dns", 53, 2)); d.Own = Range{2000, 4095}; return d }(), mlx5(nil), 0,
+			[]string{"notice write `locations: 0-1023`", "failed needs at least 1 location, 0 of 0 are left"}},
 		{"the default range on a small table is no news", wants(udp("dns", 53, 2)), mlx5(func(o *Observed) { o.NIC.Capacity = 64 }), 1, nil},
 		{"no ntuple rule says untagged", wants(
 			Entry{Name: "vlan", At: Origin{File: "a.yaml", Line: 1, Column: 1}, VLAN: Bits16{10, 0xfff}, Steering: Steering{Kind: SteerQueue, Queue: 1}}, udp("dns", 53, 2)),
@@ -129,6 +131,15 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestUsageCountsWhatIsInTheGoal(t *testing.T) {
+	goal, _ := Check(wants(homa("homa", 16), udp("dns", 53, 2)), mlx5(func(o *Observed) {
+		o.Prerequisites = []Problem{{Severity: Blocked, Needs: NeedL4Data}}
+	}))
+	if len(goal.Usage) != 1 || goal.Usage[0] != (Usage{Entry: 1, Rules: 1}) {
+		t.Errorf("%+v", goal.Usage)
 	}
 }
 

@@ -45,9 +45,22 @@ type compiler struct {
 	refused  *refusal // of the entry after those
 	index    index
 	problems []Problem
-	lost     map[int]bool // entries whose fragments take the default path
-	against  map[int]int  // by entry, the first earlier one that it had to give way to
 	scratch  []int
+
+	// For the problems, by entry:
+	lost      map[int]bool // its fragments take the default path
+	against   map[int]int  // the first earlier entry that it must be kept apart from
+	coveredBy map[int]int  // the first earlier entry that takes a part of it
+}
+
+// note keeps the first earlier entry that is told of an entry.
+func note(first *map[int]int, entry, earlier int) {
+	if *first == nil {
+		*first = map[int]int{}
+	}
+	if _, seen := (*first)[entry]; !seen {
+		(*first)[entry] = earlier
+	}
 }
 
 // state is how far the compiler is.
@@ -95,8 +108,17 @@ func (c *compiler) add(i int, parts *parts) bool {
 func (c *compiler) shadowed(i int) Problem {
 	e := &c.entries[i]
 	return Problem{Severity: Notice, Entry: e.Name, At: e.At,
-		Text: fmt.Sprintf("entry %q decides for no packet: the entries before it take all of them", e.Name),
+		Text: fmt.Sprintf("entry %q decides for no packet: %s", e.Name, c.taker(i)),
 		Fix:  fmt.Sprintf("move %q up, or remove it", e.Name)}
+}
+
+// taker says which earlier entries take the packets of entry i.
+func (c *compiler) taker(i int) string {
+	j, ok := c.coveredBy[i]
+	if !ok {
+		return "no packet fits it"
+	}
+	return fmt.Sprintf("those before it, such as entry %q (%s), take all of them", c.entries[j].Name, c.entries[j].At)
 }
 
 // emit adds the part of t that no earlier entry takes, as rules that the NIC
@@ -151,13 +173,16 @@ func (c *compiler) look(piece *cube, action Action, entry int) finding {
 			continue
 		}
 		if r.entry < entry && r.cube.covers(piece) || r.entry == entry && r.cube == *piece {
+			if r.entry < entry {
+				note(&c.coveredBy, entry, r.entry)
+			}
 			return finding{covered: true}
 		}
 		f.meets = append(f.meets, id)
 		if r.entry >= entry || r.action == action || r.rank > f.rank {
 			continue
 		}
-		c.giveWay(entry, r.entry)
+		note(&c.against, entry, r.entry)
 		guards := c.guards(r, piece, f.rank)
 		if guards == nil {
 			f.split = id

@@ -21,17 +21,6 @@ type refusal struct {
 	work  bool // not for the locations, but since it takes more than mostWork
 }
 
-// giveWay notes that rules of an entry cannot stand as they are beside those of
-// an earlier one.
-func (c *compiler) giveWay(entry, earlier int) {
-	if c.against == nil {
-		c.against = map[int]int{}
-	}
-	if _, seen := c.against[entry]; !seen {
-		c.against[entry] = earlier
-	}
-}
-
 // fit prunes the rules. Where more than the budget are left, it takes back the
 // first entry that does not fit and all after it.
 func (c *compiler) fit() {

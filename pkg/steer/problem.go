@@ -6,9 +6,9 @@ package steer
 type Severity uint8
 
 const (
-	Notice  Severity = iota + 1 // worth knowing; everything wanted is in place
+	Notice  Severity = iota + 1 // worth knowing; nothing has to change
 	Blocked                     // something outside flexsteer must change first; Fix says what
-	Failed                      // the kernel or the driver refused
+	Failed                      // refused: by the kernel or the driver, or since no rules can say what is wanted
 )
 
 // Need is a prerequisite that only some rules have.

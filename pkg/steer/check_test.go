@@ -255,6 +255,73 @@ func TestDiffMovesNothingThatIsInPlace(t *testing.T) {
 	}
 }
 
+func TestWhereTheLocationDecidesAnEntryCanComeBetweenOthers(t *testing.T) {
+	have := mlx5(func(o *Observed) { o.NIC.Precedence = ByLocation })
+	entries := []Entry{udp("a", 1, 1), homa("homa", 16), udp("z", 2, 2)}
+	step := func(entries ...Entry) (steps []Step) {
+		goal, _ := Check(wants(entries...), have)
+		steps = Diff(goal, have, DefaultOwn).Steps
+		for _, s := range steps {
+			have.Rules[s.Loc] = s.Rule
+		}
+		return steps
+	}
+	step(entries...)
+	for i, e := range []Entry{udp("top", 3, 3), udp("second", 4, 4)} {
+		entries = slices.Insert(entries, i, e)
+		if steps := step(entries...); len(steps) != 1 || steps[0].Kind != Insert {
+			t.Errorf("%s: %v", e.Name, steps)
+		}
+	}
+}
+
+func TestAFullTableIsReplacedAsAWhole(t *testing.T) {
+	for _, p := range precedences {
+		have := mlx5(func(o *Observed) { o.NIC.Precedence = p })
+		own := Range{100, 131}
+		full := func(ports func(i uint16) uint16) Desired {
+			d := wants()
+			d.Own = own
+			for i := range uint16(32) {
+				d.Entries = append(d.Entries, udp(fmt.Sprint("e", i), ports(i), uint32(i%16)))
+			}
+			return d
+		}
+		for _, d := range []Desired{
+			full(func(i uint16) uint16 { return i }),
+			full(func(i uint16) uint16 { return 1000 + i }), // all others
+			full(func(i uint16) uint16 { return 1031 - i }), // in another order
+			full(func(i uint16) uint16 { return 1030 - i }), // one place on
+		} {
+			checkPlan(t, 0, d, have)
+			goal, problems := Check(d, have)
+			if len(goal.Rules) != 32 || len(problems) != 0 {
+				t.Fatalf("%v: %d rules, %v", p, len(goal.Rules), problems)
+			}
+			have = apply(t, 0, Diff(goal, have, own), have, own)
+		}
+	}
+}
+
+func TestOneOfTwoRulesOfOursWithTheSameMatchGoes(t *testing.T) {
+	for _, p := range precedences {
+		have := mlx5(func(o *Observed) { o.NIC.Precedence = p })
+		goal, _ := Check(wants(udp("a", 1, 1)), have)
+		other := goal.Rules[0].Rule
+		other.Action = ToQueue(2)
+		have.Rules = Table{3: other, 8: goal.Rules[0].Rule, 9: goal.Rules[0].Rule}
+		plan := Diff(goal, have, DefaultOwn)
+		for _, s := range plan.Steps {
+			if s.Kind != Remove {
+				t.Errorf("%v: %v", p, plan)
+			}
+		}
+		if len(plan.Steps) != 2 {
+			t.Errorf("%v: %v", p, plan)
+		}
+	}
+}
+
 func TestAnotherActionReplacesInPlace(t *testing.T) {
 	have := mlx5(nil)
 	goal, _ := Check(wants(udp("a", 1, 1)), have)

@@ -39,13 +39,18 @@ type compiler struct {
 	entries  []Entry
 	rank     func(*Match, int) int
 	budget   int // locations
-	rules    []candidate
+	rules    []*candidate
 	live     int      // rules not gone
 	ends     []state  // after so many entries
 	refused  *refusal // of the entry after those
 	index    index
 	problems []Problem
-	scratch  []int
+
+	// Room that is used again and again.
+	scratch []int
+	targets []target
+	match   Match
+	spare   []candidate
 
 	// For the problems, by entry:
 	lost      map[int]bool // its fragments take the default path
@@ -85,16 +90,15 @@ func (c *compiler) add(i int, parts *parts) bool {
 		c.refused = &refusal{needs: n}
 		return false
 	}
-	targets := parts.targets()
-	c.rules = slices.Grow(c.rules, len(targets))
-	for _, t := range targets {
+	c.targets = parts.targets(c.targets[:0])
+	for _, t := range c.targets {
 		if conflict := c.emit(t, i); conflict != nil {
 			c.undo(before)
 			c.problems = append(c.problems, *conflict)
 			return true
 		}
 		if c.spent() {
-			c.refused = &refusal{needs: max(len(targets), c.live-before.live), work: c.index.work > mostWork}
+			c.refused = &refusal{needs: max(len(c.targets), c.live-before.live), work: c.index.work > mostWork}
 			c.undo(before)
 			return false
 		}
@@ -124,7 +128,8 @@ func (c *compiler) taker(i int) string {
 // emit adds the part of t that no earlier entry takes, as rules that the NIC
 // keeps in order.
 func (c *compiler) emit(t target, entry int) *Problem {
-	pieces := []cube{t.cube}
+	var room [2]cube
+	pieces := append(room[:0], t.cube)
 	for len(pieces) > 0 {
 		if c.spent() {
 			return nil // and the entry is refused
@@ -156,9 +161,14 @@ type finding struct {
 	covered bool // an earlier entry takes all of it
 	rank    int
 	split   int // an earlier rule to subtract, or -1
-	guards  []target
-	entries []int // of guards
+	guards  []guard
 	meets   []int
+}
+
+// guard is a rule for the overlap of an earlier entry with a later one.
+type guard struct {
+	target
+	entry int // the earlier one
 }
 
 // look finds out what a piece needs so that the rules of earlier entries keep
@@ -168,7 +178,7 @@ func (c *compiler) look(piece *cube, action Action, entry int) finding {
 	f := finding{rank: c.rankOf(piece, entry), split: -1}
 	c.scratch = c.index.overlapping(piece, c.scratch[:0])
 	for _, id := range c.scratch {
-		r := &c.rules[id]
+		r := c.rules[id]
 		if r.gone {
 			continue
 		}
@@ -188,7 +198,7 @@ func (c *compiler) look(piece *cube, action Action, entry int) finding {
 			f.split = id
 		}
 		for _, g := range guards {
-			f.guards, f.entries = append(f.guards, target{g, r.action}), append(f.entries, r.entry)
+			f.guards = append(f.guards, guard{target{g, r.action}, r.entry})
 		}
 	}
 	return f
@@ -215,8 +225,18 @@ func worthIt(guards []cube, piece *cube, r *candidate) []cube {
 }
 
 func (c *compiler) rankOf(q *cube, entry int) int {
-	m, _ := q.match()
-	return c.rank(&m, entry)
+	c.match, _ = q.match()
+	return c.rank(&c.match, entry)
+}
+
+// candidate is a new one that stays at its place in memory.
+func (c *compiler) candidate() *candidate {
+	if len(c.spare) == 0 {
+		c.spare = make([]candidate, min(64, len(c.rules)+4))
+	}
+	r := &c.spare[0]
+	c.spare = c.spare[1:]
+	return r
 }
 
 // keep adds the piece as a rule, and the guards that it needs.
@@ -225,13 +245,13 @@ func (c *compiler) keep(piece *cube, action Action, entry int, f finding) *Probl
 	for _, other := range f.meets {
 		c.rules[other].meets = append(c.rules[other].meets, id)
 	}
-	c.rules = append(c.rules, candidate{
-		cube: *piece, action: action, entry: entry, rank: f.rank, meets: f.meets,
-	})
-	c.index.add(piece, id)
+	r := c.candidate()
+	*r = candidate{cube: *piece, action: action, entry: entry, rank: f.rank, meets: f.meets}
+	c.rules = append(c.rules, r)
+	c.index.add(&r.cube, id)
 	c.live++
-	for i, g := range f.guards {
-		if problem := c.emit(g, f.entries[i]); problem != nil {
+	for _, g := range f.guards {
+		if problem := c.emit(g.target, g.entry); problem != nil {
 			return problem
 		}
 	}
@@ -291,7 +311,7 @@ func (c *compiler) undo(before state) {
 }
 
 func (c *compiler) drop(id int) {
-	if r := &c.rules[id]; !r.gone {
+	if r := c.rules[id]; !r.gone {
 		r.gone = true
 		c.live--
 	}
@@ -301,7 +321,7 @@ func (c *compiler) drop(id int) {
 func (c *compiler) wanted() (rules []Wanted) {
 	rules = make([]Wanted, 0, c.live)
 	for i := range c.rules {
-		if r := &c.rules[i]; !r.gone {
+		if r := c.rules[i]; !r.gone {
 			m, _ := r.cube.match()
 			rules = append(rules, Wanted{Rule{m, r.action}, r.entry})
 		}

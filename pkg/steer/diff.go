@@ -4,7 +4,7 @@ package steer
 
 import (
 	"cmp"
-	"maps"
+	"hash/maphash"
 	"slices"
 	"sort"
 )
@@ -21,8 +21,13 @@ func Diff(goal Goal, have Observed, own Range) Plan {
 	if size := have.NIC.Capacity; size > 0 && int(own.Last) >= size {
 		own.Last = Loc(size - 1)
 	}
-	d := differ{goal: goal, own: own, have: owned(have.Rules, own)}
-	d.place(have.NIC.Precedence)
+	d := newDiffer(goal, have.Rules, own)
+	if have.NIC.Precedence == ByLocation {
+		d.placeInOrder()
+	} else {
+		d.placeKept()
+		d.placeRest()
+	}
 	d.remove()
 	if goal.Channels != 0 && goal.Channels != have.Channels.Combined {
 		d.lower(goal.Channels)
@@ -32,59 +37,66 @@ func Diff(goal Goal, have Observed, own Range) Plan {
 	return Plan{d.steps}
 }
 
-// owned is the rules of t in our locations.
-func owned(t Table, own Range) Table {
-	ours := Table{}
-	for loc, r := range t {
+type differ struct {
+	goal   Goal
+	wanted matchIndex // of goal.Rules
+	own    Range
+	have   []held // in our locations, ascending
+	locs   []Loc  // of goal.Rules; valid where placed
+	set    []bool // placed
+	steps  []Step
+}
+
+// held is a rule in place.
+type held struct {
+	loc       Loc
+	rule      Rule
+	successor bool // a rule of the goal is placed here
+	gone      bool // a step removes it
+}
+
+func newDiffer(goal Goal, rules Table, own Range) *differ {
+	n := len(goal.Rules)
+	d := &differ{goal: goal, own: own, locs: make([]Loc, n), set: make([]bool, n)}
+	d.have = make([]held, 0, len(rules))
+	for loc, r := range rules {
 		if own.Contains(loc) {
-			ours[loc] = r
+			d.have = append(d.have, held{loc: loc, rule: r})
 		}
 	}
-	return ours
-}
-
-type differ struct {
-	goal  Goal
-	own   Range
-	have  Table       // in our locations; shrinks as steps remove rules
-	locs  []Loc       // of goal.Rules; valid where placed
-	set   []bool      // placed
-	at    map[Loc]int // goal rule at a location
-	steps []Step
-}
-
-// place gives each rule of the goal a location: first those that are in place.
-func (d *differ) place(p Precedence) {
-	n := len(d.goal.Rules)
-	d.locs, d.set, d.at = make([]Loc, n), make([]bool, n), make(map[Loc]int, n)
-	if p == ByLocation {
-		d.placeInOrder()
-		return
+	slices.SortFunc(d.have, func(a, b held) int { return cmp.Compare(a.loc, b.loc) })
+	if len(d.have) > 0 {
+		d.wanted = indexMatches(goal.Rules)
 	}
-	d.placeKept()
-	d.placeRest()
+	return d
 }
 
+// at is the rule in place at loc, or nil.
+func (d *differ) at(loc Loc) *held {
+	i, found := slices.BinarySearchFunc(d.have, loc, func(h held, loc Loc) int { return cmp.Compare(h.loc, loc) })
+	if !found || d.have[i].gone {
+		return nil
+	}
+	return &d.have[i]
+}
+
+// assign places rule i of the goal.
 func (d *differ) assign(i int, loc Loc) {
-	d.locs[i], d.set[i], d.at[loc] = loc, true, i
+	d.locs[i], d.set[i] = loc, true
+	if h := d.at(loc); h != nil {
+		h.successor = true
+	}
 }
 
 // placeKept leaves rules where they are, and puts a rule whose match is in place
 // with another action in the place of that.
 func (d *differ) placeKept() {
-	if len(d.have) == 0 {
-		return
-	}
-	byMatch := make(map[Match]int, len(d.goal.Rules))
-	for i, w := range d.goal.Rules {
-		byMatch[w.Rule.Match] = i
-	}
-	locs := slices.Sorted(maps.Keys(d.have))
 	for _, same := range []bool{true, false} {
-		for _, loc := range locs {
-			i, ok := byMatch[d.have[loc].Match]
-			if ok && !d.set[i] && (!same || d.goal.Rules[i].Rule == d.have[loc]) {
-				d.assign(i, loc)
+		for j := range d.have {
+			h := &d.have[j]
+			i, ok := d.wanted.find(&h.rule.Match)
+			if ok && !d.set[i] && (!same || d.goal.Rules[i].Rule == h.rule) {
+				d.assign(i, h.loc)
 			}
 		}
 	}
@@ -92,56 +104,50 @@ func (d *differ) placeKept() {
 
 // placeRest fills locations of rules no longer wanted, then free ones.
 func (d *differ) placeRest() {
-	stale := []Loc{}
-	for _, loc := range slices.Sorted(maps.Keys(d.have)) {
-		if _, taken := d.at[loc]; !taken {
-			stale = append(stale, loc)
+	i := d.unplaced(0)
+	for j := range d.have {
+		if i < len(d.locs) && !d.have[j].successor {
+			d.assign(i, d.have[j].loc)
+			i = d.unplaced(i)
 		}
 	}
-	next := d.own.First
-	for i := range d.goal.Rules {
-		if d.set[i] {
-			continue
+	for next := d.own.First; i < len(d.locs) && d.own.Contains(next); next++ {
+		if d.at(next) == nil {
+			d.assign(i, next)
+			i = d.unplaced(i)
 		}
-		if len(stale) > 0 {
-			d.assign(i, stale[0])
-			stale = stale[1:]
-			continue
-		}
-		for d.taken(next) && d.own.Contains(next) {
-			next++
-		}
-		if !d.own.Contains(next) {
-			return
-		}
-		d.assign(i, next)
 	}
 }
 
-func (d *differ) taken(loc Loc) bool {
-	_, ours := d.at[loc]
-	_, there := d.have[loc]
-	return ours || there
+// unplaced is the number of the first rule from i on that has no place yet.
+func (d *differ) unplaced(i int) int {
+	for i < len(d.set) && d.set[i] {
+		i++
+	}
+	return i
 }
 
 // placeInOrder places rules in ascending locations, as the NIC decides by
 // location. As many as can stay, stay: the longest run of rules in place that
-// leaves room for the others between them.
+// leaves room for the others between them. The others get even distances, so
+// that an entry which comes between them later need not move them.
 func (d *differ) placeInOrder() {
+	first, from := 0, d.own.First
 	for _, k := range d.stay() {
 		d.assign(k.rule, k.loc)
+		d.placeEvenly(first, k.rule, from, k.loc)
+		first, from = k.rule+1, k.loc+1
 	}
-	next := d.own.First
-	for i := range d.goal.Rules {
-		if d.set[i] {
-			next = d.locs[i] + 1
-			continue
-		}
-		if !d.own.Contains(next) {
-			return
-		}
-		d.assign(i, next)
-		next++
+	d.placeEvenly(first, len(d.goal.Rules), from, d.own.Last+1)
+}
+
+// placeEvenly places the rules from first up to end at locations from low up to
+// high, neither end included; those for which there is no room it leaves out.
+func (d *differ) placeEvenly(first, end int, low, high Loc) {
+	room := int(high) - int(low)
+	n := min(end-first, room)
+	for i := range n {
+		d.assign(first+i, low+Loc((2*i+1)*room/(2*n)))
 	}
 }
 
@@ -176,6 +182,7 @@ func (d *differ) stay() []staying {
 	for i := tails[len(tails)-1]; i >= 0; i = before[i] {
 		series = append(series, candidates[i])
 	}
+	slices.Reverse(series)
 	return series
 }
 
@@ -184,15 +191,14 @@ func (s staying) slack() int { return int(s.loc) - s.rule }
 // inPlace is the goal's rules that are at some location of ours with room for
 // those before and after them, ascending by number.
 func (d *differ) inPlace() (all []staying) {
-	byRule := make(map[Rule]int, len(d.goal.Rules))
-	for i, w := range d.goal.Rules {
-		byRule[w.Rule] = i
-	}
-	for _, loc := range slices.Sorted(maps.Keys(d.have)) {
-		i, ok := byRule[d.have[loc]]
-		if ok && int(loc-d.own.First) >= i && int(d.own.Last-loc) >= len(d.goal.Rules)-1-i {
-			delete(byRule, d.have[loc])
-			all = append(all, staying{i, loc})
+	seen := make([]bool, len(d.goal.Rules))
+	for j := range d.have {
+		h := &d.have[j]
+		i, ok := d.wanted.find(&h.rule.Match)
+		if ok && !seen[i] && d.goal.Rules[i].Rule == h.rule &&
+			int(h.loc-d.own.First) >= i && int(d.own.Last-h.loc) >= len(d.goal.Rules)-1-i {
+			seen[i] = true
+			all = append(all, staying{i, h.loc})
 		}
 	}
 	slices.SortFunc(all, func(a, b staying) int { return cmp.Compare(a.rule, b.rule) })
@@ -206,60 +212,92 @@ func (d *differ) remove() {
 	if len(d.have) == 0 {
 		return
 	}
-	wanted := make(map[Match]Loc, len(d.goal.Rules))
 	raw := map[uint8]bool{}
-	for i, w := range d.goal.Rules {
-		if d.set[i] {
-			wanted[w.Rule.Match] = d.locs[i]
-		}
-		if w.Rule.Match.L4Data.Mask != 0 {
-			raw[w.Rule.Match.Protocol.Value] = true
+	for i := range d.goal.Rules {
+		if m := &d.goal.Rules[i].Rule.Match; m.L4Data.Mask != 0 {
+			raw[m.Protocol.Value] = true
 		}
 	}
-	for _, loc := range slices.Sorted(maps.Keys(d.have)) {
-		_, successor := d.at[loc]
-		m := d.have[loc].Match
-		moved, elsewhere := wanted[m]
-		if !successor || elsewhere && moved != loc || m.L4Data.Mask != 0 && !raw[m.Protocol.Value] {
-			d.drop(loc)
+	for j := range d.have {
+		h := &d.have[j]
+		m := &h.rule.Match
+		i, ok := d.wanted.find(m)
+		elsewhere := ok && d.set[i] && d.locs[i] != h.loc
+		if !h.successor || elsewhere || m.L4Data.Mask != 0 && !raw[m.Protocol.Value] {
+			d.drop(h)
 		}
 	}
 }
 
-func (d *differ) drop(loc Loc) {
-	d.steps = append(d.steps, Step{Kind: Remove, Loc: loc, Rule: d.have[loc]})
-	delete(d.have, loc)
+func (d *differ) drop(h *held) {
+	d.steps = append(d.steps, Step{Kind: Remove, Loc: h.loc, Rule: h.rule})
+	h.gone = true
 }
 
 // lower removes the rules to be replaced that use queues beyond n, which the
 // kernel would not let go.
 func (d *differ) lower(n uint32) {
-	for _, loc := range slices.Sorted(maps.Keys(d.have)) {
-		if a := d.have[loc].Action; !a.Drop && a.Queue >= n {
-			d.drop(loc)
+	for j := range d.have {
+		if h := &d.have[j]; !h.gone && !h.rule.Action.Drop && h.rule.Action.Queue >= n {
+			d.drop(h)
 		}
 	}
 }
 
 // put replaces, then inserts.
 func (d *differ) put() {
-	d.steps = slices.Grow(d.steps, len(d.goal.Rules))
+	var replaced []Step
 	var inserts []int
-	for i, w := range d.goal.Rules {
+	for i := range d.goal.Rules {
 		if !d.set[i] {
 			continue
 		}
-		loc := d.locs[i]
-		old, there := d.have[loc]
-		switch {
-		case !there:
+		w := &d.goal.Rules[i]
+		switch old := d.at(d.locs[i]); {
+		case old == nil:
 			inserts = append(inserts, i)
-		case old != w.Rule:
-			d.steps = append(d.steps, Step{Kind: Replace, Loc: loc, Rule: w.Rule, Old: old, Entry: w.Entry})
+		case old.rule != w.Rule:
+			replaced = append(replaced, Step{Kind: Replace, Loc: old.loc, Rule: w.Rule, Old: old.rule, Entry: w.Entry})
 		}
 	}
+	d.steps = append(slices.Grow(d.steps, len(replaced)+len(inserts)), replaced...)
 	for _, i := range inserts {
-		w := d.goal.Rules[i]
+		w := &d.goal.Rules[i]
 		d.steps = append(d.steps, Step{Kind: Insert, Loc: d.locs[i], Rule: w.Rule, Entry: w.Entry})
 	}
+}
+
+// matchIndex finds rules by their match, no two of which are the same. It is a
+// hash table of its own since a map keeps each key of that size in an allocation
+// of its own.
+type matchIndex struct {
+	rules []Wanted
+	last  map[uint64]int32 // by hash, the last rule
+	prev  []int32          // the rule before, of the same hash; -1 for none
+}
+
+func indexMatches(rules []Wanted) matchIndex {
+	x := matchIndex{rules, make(map[uint64]int32, len(rules)), make([]int32, len(rules))}
+	for i := range rules {
+		h := maphash.Comparable(hashSeed, rules[i].Rule.Match)
+		before, ok := x.last[h]
+		if !ok {
+			before = -1
+		}
+		x.last[h], x.prev[i] = int32(i), before
+	}
+	return x
+}
+
+func (x *matchIndex) find(m *Match) (i int, ok bool) {
+	if len(x.rules) == 0 {
+		return 0, false
+	}
+	n, ok := x.last[maphash.Comparable(hashSeed, *m)]
+	for ; ok && n >= 0; n = x.prev[n] {
+		if x.rules[n].Rule.Match == *m {
+			return int(n), true
+		}
+	}
+	return 0, false
 }

@@ -55,12 +55,12 @@ func (p *parts) count() int {
 	return len(p.addresses) * len(p.l4)
 }
 
-// targets is the disjoint sets of packets, each with its action.
-func (p *parts) targets() []target {
+// targets appends the disjoint sets of packets, each with its action.
+func (p *parts) targets(targets []target) []target {
 	if len(p.entry.Families) == 0 {
-		return p.entry.ethernet()
+		return append(targets, p.entry.ethernet())
 	}
-	targets := make([]target, 0, p.count())
+	targets = slices.Grow(targets, p.count())
 	for _, a := range p.addresses {
 		for _, l := range p.l4 {
 			targets = append(targets, target{p.entry.cube(a, l.bits), l.action})
@@ -69,10 +69,10 @@ func (p *parts) targets() []target {
 	return targets
 }
 
-func (e *Entry) ethernet() []target {
+func (e *Entry) ethernet() target {
 	m := Match{Flow: Ether, EtherType: e.EtherType, DestinationMAC: e.DestinationMAC, VLAN: e.VLAN}
 	c, _ := cubeOf(&m)
-	return []target{{c, e.Steering.action()}}
+	return target{c, e.Steering.action()}
 }
 
 func (s *Steering) action() Action {

@@ -2,6 +2,8 @@
 
 package steer
 
+import "hash/maphash"
+
 // index finds, among many cubes, those that overlap a given one. Cubes of one
 // mask form a group; two groups meet on the bits that both compare, so one map
 // look-up a group is enough. Cost: the number of groups, not of cubes.
@@ -18,18 +20,22 @@ type group struct {
 }
 
 type groupMember struct {
-	v  key
+	v  *key
 	id int
 }
 
-// meeting is the members of a group by their value under fewer bits: chains
-// through the members, from the last one of each value.
+// meeting is the members of a group by a hash of their value under fewer bits:
+// chains through the members, from the last one of each hash.
 type meeting struct {
-	last map[key]int32
-	prev []int32 // the member before, of the same value; -1 for none
+	common key
+	last   map[uint64]int32
+	prev   []int32 // the member before, of the same hash; -1 for none
 }
 
-// add puts cube c into the index under the number id.
+var hashSeed = maphash.MakeSeed()
+
+// add puts cube c, which must not change any more, into the index under the
+// number id.
 func (x *index) add(c *cube, id int) {
 	if x.groups == nil {
 		x.groups = map[key]*group{}
@@ -40,19 +46,22 @@ func (x *index) add(c *cube, id int) {
 		x.groups[c.m] = g
 		x.order = append(x.order, g)
 	}
-	g.cubes = append(g.cubes, groupMember{c.v, id})
+	g.cubes = append(g.cubes, groupMember{&c.v, id})
 	x.work += len(g.meets)
-	for common, m := range g.meets {
-		m.add(c.v.and(common))
+	for _, m := range g.meets {
+		m.add(&c.v)
 	}
 }
 
-func (m *meeting) add(v key) {
-	before, ok := m.last[v]
+func (m *meeting) hash(v *key) uint64 { return maphash.Comparable(hashSeed, v.and(m.common)) }
+
+func (m *meeting) add(v *key) {
+	h := m.hash(v)
+	before, ok := m.last[h]
 	if !ok {
 		before = -1
 	}
-	m.last[v] = int32(len(m.prev))
+	m.last[h] = int32(len(m.prev))
 	m.prev = append(m.prev, before)
 }
 
@@ -70,9 +79,11 @@ func (x *index) overlapping(c *cube, ids []int) []int {
 			m = g.meeting(common)
 			x.work += len(g.cubes)
 		}
-		if n, ok := m.last[c.v.and(common)]; ok {
+		if n, ok := m.last[m.hash(&c.v)]; ok {
 			for ; n >= 0; n = m.prev[n] {
-				ids = append(ids, g.cubes[n].id)
+				if c.v.equal(g.cubes[n].v, &common) {
+					ids = append(ids, g.cubes[n].id)
+				}
 			}
 		}
 	}
@@ -82,9 +93,9 @@ func (x *index) overlapping(c *cube, ids []int) []int {
 
 // meeting makes the meeting of g on the bits that it has in common with others.
 func (g *group) meeting(common key) *meeting {
-	m := &meeting{last: make(map[key]int32, len(g.cubes))}
+	m := &meeting{common: common, last: make(map[uint64]int32, len(g.cubes))}
 	for i := range g.cubes {
-		m.add(g.cubes[i].v.and(common))
+		m.add(g.cubes[i].v)
 	}
 	if g.meets == nil {
 		g.meets = map[key]*meeting{}
@@ -97,17 +108,23 @@ func (g *group) meeting(common key) *meeting {
 const fewCubes = 8
 
 func (g *group) scan(c *cube, ids []int) []int {
-next:
+	common := g.mask.and(c.m)
 	for i := range g.cubes {
-		m := &g.cubes[i]
-		for w := range m.v {
-			if (m.v[w]^c.v[w])&g.mask[w]&c.m[w] != 0 {
-				continue next
-			}
+		if c.v.equal(g.cubes[i].v, &common) {
+			ids = append(ids, g.cubes[i].id)
 		}
-		ids = append(ids, m.id)
 	}
 	return ids
+}
+
+// equal reports whether k and other agree in the bits of mask.
+func (k *key) equal(other, mask *key) bool {
+	for i := range k {
+		if (k[i]^other[i])&mask[i] != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (k key) and(other key) key {

@@ -3,6 +3,7 @@
 package steer
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -232,6 +233,13 @@ func checkPlan(t *testing.T, seed uint64, want Desired, have Observed) {
 	if again := Diff(goal2, now, want.Own); len(again.Steps) > 0 {
 		t.Fatalf("seed %d: second pass is not empty: %v", seed, again)
 	}
+}
+
+// owned is the rules of t in our locations.
+func owned(t Table, own Range) Table {
+	ours := maps.Clone(t)
+	maps.DeleteFunc(ours, func(loc Loc, _ Rule) bool { return !own.Contains(loc) })
+	return ours
 }
 
 func locations(ours Table, goal Goal) (locs []Loc) {

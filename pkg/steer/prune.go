@@ -46,7 +46,7 @@ func (c *compiler) redundant(id int, tests *int) bool {
 	if len(c.rules[id].meets) == 0 {
 		return false
 	}
-	w := witness{rule: &c.rules[id], tests: min(mostTestsOfRule, *tests)}
+	w := witness{rule: c.rules[id], tests: min(mostTestsOfRule, *tests)}
 	*tests -= w.tests
 	found := w.in(&w.rule.cube, c.overlapping(id))
 	*tests += max(w.tests, 0)
@@ -57,9 +57,9 @@ func (c *compiler) redundant(id int, tests *int) bool {
 // is needed: those that win over it, those that tie and do the same, and then the
 // others from the highest rank down.
 func (c *compiler) overlapping(id int) (others []*candidate) {
-	r := &c.rules[id]
+	r := c.rules[id]
 	for _, other := range r.meets {
-		if o := &c.rules[other]; !o.gone && (o.rank != r.rank || o.action == r.action) {
+		if o := c.rules[other]; !o.gone && (o.rank != r.rank || o.action == r.action) {
 			others = append(others, o)
 		}
 	}

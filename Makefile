@@ -5,13 +5,14 @@
 VERSION   := 0.1.0
 GO        ?= go
 FUZZTIME  ?= 10s
+FLEXSTEER_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flexsteer
 PREFIX    ?= /usr
 DESTDIR   ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-.PHONY: help build check test demo lint race laws fuzz vuln bench deps install clean
+.PHONY: help build check test demo lint race laws fuzz vuln module bench deps install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -22,8 +23,9 @@ build: ## build flexsteerd and flexsteerctl into bin/
 
 check: lint ## the fast part: lint and tests, without root, under two minutes
 	$(GO) test ./...
+	$(MAKE) -C kernel check
 
-test: deps lint race laws fuzz demo ## everything; installs what it needs, as root
+test: deps lint vuln race laws fuzz demo module ## everything; installs what it needs, as root
 
 demo: build ## the main job: packets for each queue, before and after
 	@scripts/demo
@@ -44,7 +46,11 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)
 
 vuln: ## known vulnerabilities in what we import, where the database can be reached
-	@$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo 'govulncheck: skipped: it could not run'; }
+	@GOBIN=$(FLEXSTEER_CACHE)/bin $(GO) install $(GOVULNCHECK)
+	@$(FLEXSTEER_CACHE)/bin/govulncheck ./... || { test $$? -ne 3 && echo 'govulncheck: skipped: it could not run'; }
+
+module: ## the kernel module: unit tests, builds by DKMS for each kernel, symbols, load tests in a VM (root)
+	$(MAKE) -C kernel test
 
 bench: ## benchmarks; docs/performance.md has the figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -5,6 +5,7 @@ package steer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -41,6 +42,7 @@ type compiler struct {
 	budget   int // locations
 	rules    []*candidate
 	live     int      // rules not gone
+	current  int      // the entry being added
 	ends     []state  // after so many entries
 	refused  *refusal // of the entry after those
 	index    index
@@ -86,13 +88,14 @@ type candidate struct {
 // add compiles entry i. It reports whether the entries after it may follow.
 func (c *compiler) add(i int, parts *parts) bool {
 	before := c.here()
+	c.current = i
 	if n := parts.count(); n > c.most() {
 		c.refused = &refusal{needs: n}
 		return false
 	}
 	c.targets = parts.targets(c.targets[:0])
 	for _, t := range c.targets {
-		if conflict := c.emit(t, i); conflict != nil {
+		if conflict := c.emit(t, i, anyRank); conflict != nil {
 			c.undo(before)
 			c.problems = append(c.problems, *conflict)
 			return true
@@ -125,9 +128,33 @@ func (c *compiler) taker(i int) string {
 	return fmt.Sprintf("those before it, such as entry %q (%s), take all of them", c.entries[j].Name, c.entries[j].At)
 }
 
+// anyRank is below every rank.
+const anyRank = math.MinInt
+
 // emit adds the part of t that no earlier entry takes, as rules that the NIC
 // keeps in order.
-func (c *compiler) emit(t target, entry int) *Problem {
+//
+// Why the order holds. Say a rule is wrong for a packet if it takes the packet
+// and does not do what the packet's own entry, the first that fits, would do.
+// Kept true from rule to rule: for each packet and each rule that is wrong for
+// it, some rule that is right for it has a higher rank. Then the highest rank is
+// right for every packet, whatever the NIC does between equals.
+//
+//  1. Each packet of an entry is in a rule of its own entry: a piece is given up
+//     only to a rule of an earlier entry, which takes no packet of the entry's
+//     own, or where no rule can name it (Compile tells of these).
+//  2. Let a new rule be wrong for a packet. By 1 a rule of the packet's own entry
+//     is there, of an earlier entry and with another action, so look has seen it.
+//     Either it has the higher rank; or the packet was subtracted; or there is a
+//     guard for the overlap. A guard is of the packet's own entry, so by 1 a part
+//     of it holds the packet, and each part is above the rule it guards against.
+//  3. A new rule does no harm to packets for which it is right. A guard may be
+//     wrong for packets of still earlier entries: that is case 2 again, of an
+//     earlier entry each time, and so it ends.
+//
+// Ranks need not grow as rules get narrower (mlx5 counts ip4 with a protocol as
+// two fields and tcp4 as one), so the parts of a guard are looked at one by one.
+func (c *compiler) emit(t target, entry, above int) *Problem {
 	var room [2]cube
 	pieces := append(room[:0], t.cube)
 	for len(pieces) > 0 {
@@ -141,6 +168,9 @@ func (c *compiler) emit(t target, entry int) *Problem {
 			continue
 		}
 		if f.split < 0 {
+			if f.rank <= above {
+				return c.conflict(entry)
+			}
 			if problem := c.keep(&piece, t.action, entry, f); problem != nil {
 				return problem
 			}
@@ -251,15 +281,16 @@ func (c *compiler) keep(piece *cube, action Action, entry int, f finding) *Probl
 	c.index.add(&r.cube, id)
 	c.live++
 	for _, g := range f.guards {
-		if problem := c.emit(g.target, g.entry); problem != nil {
+		if problem := c.emit(g.target, g.entry, f.rank); problem != nil {
 			return problem
 		}
 	}
 	return nil
 }
 
-// expressible drops the pieces that hold only packets without ports (fragments),
-// and refuses those that no rule can name.
+// expressible drops the pieces of an entry that hold only packets without ports
+// (fragments), and refuses those that no rule can name. A guard must not lose
+// any: the later rule would take them.
 func (c *compiler) expressible(pieces []cube, entry, earlier int) ([]cube, *Problem) {
 	kept := pieces[:0]
 	for _, q := range pieces {
@@ -267,23 +298,26 @@ func (c *compiler) expressible(pieces []cube, entry, earlier int) ([]cube, *Prob
 			kept = append(kept, q)
 			continue
 		}
-		if q.m[0]&^q.v[0]&flagL4 == 0 {
-			return nil, c.conflict(entry, earlier)
+		switch {
+		case entry != c.current:
+			return nil, c.conflict(entry)
+		case q.m[0]&^q.v[0]&flagL4 == 0:
+			return nil, c.conflict(earlier)
 		}
-		c.noteFragments(entry, earlier)
+		c.noteFragments(earlier)
 	}
 	return kept, nil
 }
 
-func (c *compiler) noteFragments(entry, earlier int) {
-	if c.lost[entry] {
+func (c *compiler) noteFragments(earlier int) {
+	if c.lost[c.current] {
 		return
 	}
 	if c.lost == nil {
 		c.lost = map[int]bool{}
 	}
-	c.lost[entry] = true
-	e, first := &c.entries[entry], &c.entries[earlier]
+	c.lost[c.current] = true
+	e, first := &c.entries[c.current], &c.entries[earlier]
 	c.problems = append(c.problems, Problem{
 		Severity: Notice, Entry: e.Name, At: e.At,
 		Text: fmt.Sprintf("entry %q overlaps entry %q (%s), this driver would not keep their order, "+
@@ -292,14 +326,19 @@ func (c *compiler) noteFragments(entry, earlier int) {
 	})
 }
 
-func (c *compiler) conflict(entry, earlier int) *Problem {
-	e, first := &c.entries[entry], &c.entries[earlier]
-	return &Problem{
-		Severity: Failed, Entry: e.Name, At: e.At,
-		Text: fmt.Sprintf("entry %q overlaps entry %q (%s), this driver would not keep their order, "+
-			"and no ntuple rule says \"without this VLAN tag\"", e.Name, first.Name, first.At),
-		Fix: fmt.Sprintf("put %q before %q, or give it a vlan of its own", e.Name, first.Name),
+// conflict is the problem of the current entry, which no rules keep apart from an
+// earlier one: what would be left has no VLAN tag, or no field to add.
+func (c *compiler) conflict(earlier int) *Problem {
+	e, first := &c.entries[c.current], &c.entries[earlier]
+	text := fmt.Sprintf("entry %q overlaps entry %q (%s), this driver would not keep their order, and ", e.Name, first.Name, first.At)
+	if first.VLAN.Mask != 0 && e.VLAN.Mask == 0 {
+		return &Problem{Severity: Failed, Entry: e.Name, At: e.At,
+			Text: text + "no ntuple rule says \"without this VLAN tag\"",
+			Fix:  fmt.Sprintf("put %q before %q, or give it a vlan of its own", e.Name, first.Name)}
 	}
+	return &Problem{Severity: Failed, Entry: e.Name, At: e.At,
+		Text: text + "no ntuple rules keep them apart",
+		Fix:  fmt.Sprintf("put %q before %q, or let their addresses, ports or protocols differ", e.Name, first.Name)}
 }
 
 // undo takes back the rules and problems since before.

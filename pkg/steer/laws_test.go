@@ -179,33 +179,75 @@ func packetIn(c *cube) (p Packet) {
 func TestAPlanReachesItsGoalAndTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 	for seed := range worlds {
-		r, entries, p := world(seed)
-		want := Desired{Link: Link{Name: "eth0"}, Own: Range{Loc(r.IntN(3)), Loc(100 + r.IntN(900))}, Entries: entries}
-		have := Observed{NIC: NIC{Precedence: p, Queues: 8, Capacity: 1024, RawProtocols: AnyProtocols}, Rules: randomTable(r, entries, p)}
-		if r.IntN(3) == 0 {
-			have.Channels, want.Channels = Channels{Combined: 8, Max: 16}, uint32(4+r.IntN(8))
-		}
+		want, have := planWorld(seed)
 		checkPlan(t, seed, want, have)
 	}
 	t.Logf("laws: %d worlds", worlds)
 }
 
+// planWorld is a link with entries for it: tables that end within our range or
+// that our rules fill, few raw protocols, more or fewer channels.
+func planWorld(seed uint64) (Desired, Observed) {
+	r, entries, p := world(seed)
+	want := Desired{Link: Link{Name: "eth0"}, Own: Range{Loc(r.IntN(3)), Loc(100 + r.IntN(900))}, Entries: entries}
+	have := Observed{NIC: NIC{Precedence: p, Queues: 8, Capacity: choose(r, 1024, 1024, 64+r.IntN(960)), RawProtocols: choose(r, AnyProtocols, 1, 2)}}
+	if goal, _ := Check(want, have); r.IntN(3) == 0 && len(goal.Rules) > 0 {
+		want.Own.Last = want.Own.First + Loc(len(goal.Rules)) - 1
+	}
+	have.Rules = randomTable(r, entries, p, want.Own, have.NIC)
+	if r.IntN(3) == 0 {
+		have.Channels, want.Channels = Channels{Combined: 8, Max: 16}, uint32(1+r.IntN(11))
+	}
+	if r.IntN(6) == 0 {
+		have.Prerequisites = []Problem{{Severity: Blocked, Needs: choose(r, NeedL4Data, NeedNothing), Text: "missing"}}
+	}
+	return want, have
+}
+
 // randomTable is what some earlier configuration, its accidents and other people
-// have left behind.
-func randomTable(r *rand.Rand, entries []Entry, p Precedence) Table {
+// have left behind: mostly in our range, some of it twice, no more raw protocols
+// than the driver takes.
+func randomTable(r *rand.Rand, entries []Entry, p Precedence, own Range, nic NIC) Table {
 	t := Table{}
 	old := slices.Clone(entries)
 	if r.IntN(2) == 0 {
-		old = append(old, randomEntry(r, 9))
+		old = slices.Insert(old, r.IntN(len(old)+1), randomEntry(r, 9))
 		old = slices.Delete(old, 0, r.IntN(2))
 	}
 	wanted, _, _ := Compile(old, p, lawBudget)
+	first, inOrder := int(own.First), r.IntN(2) == 0
 	for _, w := range wanted {
-		if r.IntN(8) > 0 {
-			t[Loc(r.IntN(1024))] = w.Rule
+		for range choose(r, 0, 1, 1, 1, 1, 1, 1, 2) {
+			loc := r.IntN(nic.Capacity)
+			if inOrder {
+				first += 1 + r.IntN(2)
+				loc = min(first, nic.Capacity-1)
+			}
+			if r.IntN(10) == 0 {
+				w.Rule.Action = ToQueue(uint32(r.IntN(8)))
+			}
+			before, there := t[Loc(loc)]
+			t[Loc(loc)] = w.Rule
+			if nic.RawProtocols > 0 && len(rawProtocols(t)) > nic.RawProtocols {
+				delete(t, Loc(loc))
+				if there {
+					t[Loc(loc)] = before
+				}
+			}
 		}
 	}
 	return t
+}
+
+// rawProtocols is the protocols that rules of t match by L4Data.
+func rawProtocols(t Table) map[uint8]bool {
+	raw := map[uint8]bool{}
+	for _, r := range t {
+		if r.Match.L4Data.Mask != 0 {
+			raw[r.Match.Protocol.Value] = true
+		}
+	}
+	return raw
 }
 
 func checkPlan(t *testing.T, seed uint64, want Desired, have Observed) {
@@ -266,6 +308,11 @@ func apply(t *testing.T, seed uint64, plan Plan, have Observed, own Range) Obser
 	for _, s := range plan.Steps {
 		old, there := now.Rules[s.Loc]
 		ok := order[s.Kind] >= last
+		if m := s.Rule.Match; s.Kind > Remove && m.L4Data.Mask != 0 && have.NIC.RawProtocols > 0 {
+			raw := rawProtocols(now.Rules) // the driver takes the new one before it lets the old one go
+			raw[m.Protocol.Value] = true
+			ok = ok && len(raw) <= have.NIC.RawProtocols
+		}
 		last = order[s.Kind]
 		switch s.Kind {
 		case SetChannels:
@@ -290,7 +337,7 @@ func apply(t *testing.T, seed uint64, plan Plan, have Observed, own Range) Obser
 		if !ok || !own.Contains(s.Loc) {
 			t.Fatalf("seed %d: bad step %+v of %+v", seed, s, plan)
 		}
-		if s.Kind != Remove && have.NIC.Precedence != ByLocation && coexist(now.Rules, s.Rule.Match) {
+		if s.Kind != Remove && coexist(now.Rules, s.Rule.Match) {
 			t.Fatalf("seed %d: two rules with one match after %+v", seed, s)
 		}
 	}

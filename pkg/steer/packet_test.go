@@ -4,7 +4,6 @@ package steer
 
 import (
 	"encoding/hex"
-	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -147,10 +146,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		r, entries, p := world(seed)
-		have := Observed{NIC: NIC{Precedence: p, Queues: 8, Capacity: 64 + r.IntN(1024), RawProtocols: AnyProtocols}}
-		have.Rules = randomTable(r, entries, p)
-		maps.DeleteFunc(have.Rules, func(loc Loc, _ Rule) bool { return int(loc) >= have.NIC.Capacity })
-		checkPlan(t, seed, Desired{Link: Link{Name: "eth0"}, Own: Range{0, 300}, Entries: entries}, have)
+		want, have := planWorld(seed)
+		checkPlan(t, seed, want, have)
 	})
 }

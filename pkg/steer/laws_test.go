@@ -43,7 +43,7 @@ func applied(entries []Entry, problems []Problem) (kept []Entry, inexact map[str
 		case p.Severity == Notice && strings.Contains(p.Text, "fragments"):
 			inexact[p.Entry] = true
 		case p.Severity == Notice:
-		case strings.Contains(p.Text, "locations"):
+		case strings.Contains(p.Text, "needs at least"), strings.Contains(p.Text, "in too many ways"): // and all after it
 			kept = kept[:i]
 		default:
 			kept = slices.Delete(kept, i, i+1)

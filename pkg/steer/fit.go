@@ -7,7 +7,7 @@ import "fmt"
 // mostWork bounds what Compile does before it gives up on an entry, counted in
 // comparisons of two rules. A policy that a person wrote takes thousands; one of
 // many masks that overlap in all ways could take days.
-const mostWork = 16 << 20
+const mostWork = 8 << 20
 
 // most is a number of rules that no pruning brings down to the budget any more.
 func (c *compiler) most() int { return 4*c.budget + 64 }

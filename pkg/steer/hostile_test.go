@@ -9,121 +9,129 @@ import (
 	"testing"
 )
 
+// hostilePolicies is what pkg/config lets through and nobody should write.
+func hostilePolicies() map[string][]Entry {
+	r := rand.New(rand.NewPCG(1, 2))
+	return map[string][]Entry{
+		"all ports, one by one":                  {portByPort(func(port int) int { return port * 7919 % 251 })},
+		"all ports, at random":                   {portByPort(func(int) int { return r.IntN(150) })},
+		"thousands of entries of other protocol": otherProtocol(10000),
+		"thousands of superfluous entries":       superfluous(20000),
+		"random firewall":                        firewall(r, 400),
+		"random masks":                           randomMasks(r, 600, 2),
+		"random masks, one queue":                randomMasks(r, 800, 1),
+		"thousands of prefixes":                  manyPrefixes(r, 3000),
+		"spreads over all bits":                  wideSpreads(r),
+		"weights far apart":                      {{Families: []Family{IPv4}, Protocol: Bits8{146, 0xff}, Steering: farWeights}},
+	}
+}
+
+var farWeights = Steering{Kind: SteerSpread, Spread: Spread{Mask: 1<<32 - 1, Over: []Weight{{0, 1}, {1, 65535}, {2, 65535}, {3, 1<<32 - 1}}}}
+
 func addr4(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 }
 
-// hostilePolicies is what pkg/config lets through and nobody should write.
-func hostilePolicies() map[string][]Entry {
-	h := map[string][]Entry{}
-	e := udp("q", 0, 0)
+func randomPrefix4(r *rand.Rand, shortest int) netip.Prefix {
+	return netip.PrefixFrom(addr4(r.IntN(1<<24)), shortest+r.IntN(33-shortest)).Masked()
+}
+
+func portByPort(queue func(port int) int) Entry {
+	e := udp("all", 0, 0)
 	e.DestinationPorts = []Ports{{0, 65535}}
 	e.Steering = Steering{Kind: SteerQueues}
-	for i := range 65536 {
-		e.Steering.Queues = append(e.Steering.Queues, uint32(i*7919%251))
+	for port := range 65536 {
+		e.Steering.Queues = append(e.Steering.Queues, uint32(queue(port)))
 	}
-	h["port by port of all ports"] = []Entry{e}
-	r := rand.New(rand.NewPCG(1, 2))
-	e.Steering = Steering{Kind: SteerQueues}
-	for range 65536 {
-		e.Steering.Queues = append(e.Steering.Queues, uint32(r.IntN(150)))
-	}
-	h["port by port at random"] = []Entry{e}
+	return e
+}
 
-	var far []Entry
-	for i := range 10000 {
-		far = append(far, raw(fmt.Sprint("a", i), 146))
-		far[i].L4Data.Value = uint32(i)
-		far[i].L4Data.Mask = 0xffff
+// otherProtocol is n entries of one raw protocol, then n of another.
+func otherProtocol(n int) (entries []Entry) {
+	for i := range 2 * n {
+		e := raw(fmt.Sprint("e", i), 146)
+		e.L4Data = Bits32{uint32(i), 0xffff}
+		if i >= n {
+			e.Protocol.Value = 253
+		}
+		entries = append(entries, e)
 	}
-	for i := range 10000 {
-		far = append(far, raw(fmt.Sprint("b", i), 253))
-	}
-	h["thousands of entries of a protocol too many"] = far
+	return entries
+}
 
-	var red []Entry
-	for i := range 896 {
-		red = append(red, udp(fmt.Sprint("p", i), uint16(2*i), 1))
+// superfluous is entries that fill the locations, one that makes them all
+// superfluous, and n that decide for no packet.
+func superfluous(n int) (entries []Entry) {
+	for i := range DefaultOwn.Size() {
+		entries = append(entries, udp(fmt.Sprint("port", i), uint16(2*i), 1))
 	}
 	rest := udp("rest", 0, 1)
 	rest.DestinationPorts = nil
-	red = append(red, rest)
-	for i := range 20000 {
-		s := udp(fmt.Sprint("s", i), uint16(i), 1)
-		s.Sources = []netip.Prefix{netip.PrefixFrom(addr4(i), 32)}
-		red = append(red, s)
+	entries = append(entries, rest)
+	for i := range n {
+		e := udp(fmt.Sprint("none", i), uint16(i), 1)
+		e.Sources = []netip.Prefix{netip.PrefixFrom(addr4(i), 32)}
+		entries = append(entries, e)
 	}
-	h["thousands of superfluous entries"] = red
+	return entries
+}
 
-	var mix []Entry
-	for i := range 400 {
-		m := Entry{Name: fmt.Sprint("m", i), Families: []Family{IPv4}, Steering: Steering{Kind: SteerQueue, Queue: uint32(r.IntN(3))}}
-		if r.IntN(2) == 0 {
-			m.Sources = []netip.Prefix{netip.PrefixFrom(addr4(r.IntN(1<<24)), 8+r.IntN(25)).Masked()}
-		}
-		if r.IntN(2) == 0 {
-			m.Destinations = []netip.Prefix{netip.PrefixFrom(addr4(r.IntN(1<<24)), 8+r.IntN(25)).Masked()}
-		}
-		m.Protocol = Bits8{choose[uint8](r, 6, 17, 146), 0xff}
-		if r.IntN(2) == 0 {
-			p := uint16(r.IntN(1 << 16))
-			m.SourcePorts = []Ports{{p, p}}
-		}
-		if r.IntN(2) == 0 {
-			p := uint16(r.IntN(1 << 16))
-			m.DestinationPorts = []Ports{{p, p}}
-		}
-		mix = append(mix, m)
+func firewall(r *rand.Rand, n int) (entries []Entry) {
+	ports := func() []Ports {
+		p := uint16(r.IntN(1 << 16))
+		return choose(r, nil, []Ports{{p, p}})
 	}
-	h["random firewall"] = mix
-	var masks []Entry
-	for i := range 600 {
-		m := raw(fmt.Sprint("m", i), 146)
-		m.L4Data.Mask = r.Uint32() & r.Uint32() & r.Uint32()
-		m.L4Data.Value = r.Uint32() & m.L4Data.Mask
-		m.Steering.Queue = uint32(r.IntN(2))
-		masks = append(masks, m)
+	for i := range n {
+		entries = append(entries, Entry{
+			Name: fmt.Sprint("e", i), Families: []Family{IPv4}, Protocol: Bits8{choose[uint8](r, 6, 17, 146), 0xff},
+			Sources:      choose(r, nil, []netip.Prefix{randomPrefix4(r, 8)}),
+			Destinations: choose(r, nil, []netip.Prefix{randomPrefix4(r, 8)}),
+			SourcePorts:  ports(), DestinationPorts: ports(),
+			Steering: Steering{Kind: SteerQueue, Queue: uint32(r.IntN(3))},
+		})
 	}
-	h["random masks"] = masks
-	var same []Entry
-	for i := range 800 {
-		m := raw(fmt.Sprint("m", i), 146)
-		m.L4Data.Mask = r.Uint32() & r.Uint32() & r.Uint32() & r.Uint32()
-		m.L4Data.Value = r.Uint32() & m.L4Data.Mask
-		same = append(same, m)
+	return entries
+}
+
+func randomMasks(r *rand.Rand, n, queues int) (entries []Entry) {
+	for i := range n {
+		e := raw(fmt.Sprint("e", i), 146)
+		e.L4Data.Mask = r.Uint32() & r.Uint32() & r.Uint32()
+		e.L4Data.Value = r.Uint32() & e.L4Data.Mask
+		e.Steering.Queue = uint32(r.IntN(queues))
+		entries = append(entries, e)
 	}
-	h["random masks, one queue"] = same
-	var pre []Entry
+	return entries
+}
+
+// manyPrefixes is three entries with n sources and n destinations each.
+func manyPrefixes(r *rand.Rand, n int) (entries []Entry) {
 	for i := range 3 {
-		m := udp(fmt.Sprint("m", i), 0, uint32(i))
-		m.DestinationPorts = nil
-		for range 3000 {
-			m.Sources = append(m.Sources, netip.PrefixFrom(addr4(r.IntN(1<<24)), 24+r.IntN(9)).Masked())
-			m.Destinations = m.Sources
+		e := udp(fmt.Sprint("e", i), 0, uint32(i))
+		e.DestinationPorts = nil
+		for range n {
+			e.Sources = append(e.Sources, randomPrefix4(r, 24))
 		}
-		pre = append(pre, m)
+		e.Destinations = e.Sources
+		entries = append(entries, e)
 	}
-	h["thousands of prefixes"] = pre
-	var sp []Entry
-	for i := range 3 {
-		m := homa(fmt.Sprint("m", i), 256)
-		for j := range m.Steering.Spread.Over {
-			m.Steering.Spread.Over[j].Weight = uint32(1 + r.IntN(1000))
+	return entries
+}
+
+// wideSpreads is a spread over 256 queues of many weights for some senders, and
+// another one for all.
+func wideSpreads(r *rand.Rand) []Entry {
+	some, all := homa("some", 256), homa("all", 256)
+	some.Families, all.Families = []Family{IPv4}, []Family{IPv4}
+	some.Sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	some.Steering.Spread.Buckets = 65536
+	for _, e := range []*Entry{&some, &all} {
+		e.Steering.Spread.Mask = 1<<32 - 1
+		for j := range e.Steering.Spread.Over {
+			e.Steering.Spread.Over[j].Weight = uint32(1 + r.IntN(1000))
 		}
-		m.Steering.Spread.Mask = 0xffffffff
-		m.Families = []Family{IPv4}
-		if i == 1 {
-			m.Steering.Spread.Buckets = 65536
-			m.Sources = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-		}
-		sp = append(sp, m)
 	}
-	h["spreads"] = sp
-	h["spreads turned"] = []Entry{sp[1], sp[0]}
-	x := homa("x", 2)
-	x.Steering.Spread = Spread{Mask: 0xffffffff, Over: []Weight{{0, 1}, {1, 65535}, {2, 65535}, {3, 4294967295}}}
-	h["weights"] = []Entry{x}
-	return h
+	return []Entry{some, all}
 }
 
 func TestHostilePoliciesFitOrAreRefused(t *testing.T) {

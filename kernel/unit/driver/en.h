@@ -139,14 +139,11 @@ struct mlx5e_priv {
 	} channels;
 };
 
-int mlx5e_ethtool_alloc(struct mlx5e_ethtool_steering **ethtool);
-void mlx5e_ethtool_free(struct mlx5e_ethtool_steering *ethtool);
-void mlx5e_ethtool_init_steering(struct mlx5e_flow_steering *fs);
-void mlx5e_ethtool_cleanup_steering(struct mlx5e_flow_steering *fs);
-int mlx5e_ethtool_set_rxnfc(struct mlx5e_priv *priv, struct ethtool_rxnfc *cmd);
-int mlx5e_ethtool_get_rxnfc(struct mlx5e_priv *priv, struct ethtool_rxnfc *info, u32 *rule_locs);
-int mlx5e_ethtool_set_rxfh_fields(struct mlx5e_priv *priv, const struct ethtool_rxfh_fields *nfc,
-				  struct netlink_ext_ack *extack);
-int mlx5e_ethtool_get_rxfh_fields(struct mlx5e_priv *priv, struct ethtool_rxfh_fields *nfc);
+int mlx5e_ethtool_set_rxnfc(struct mlx5e_priv *netdev, struct ethtool_rxnfc *request);
+void mlx5e_ethtool_init_steering(struct mlx5e_flow_steering *steering);
+int mlx5e_ethtool_alloc(struct mlx5e_ethtool_steering **made);
+int mlx5e_ethtool_get_rxnfc(struct mlx5e_priv *netdev, struct ethtool_rxnfc *request, u32 *locs);
+void mlx5e_ethtool_cleanup_steering(struct mlx5e_flow_steering *steering);
+void mlx5e_ethtool_free(struct mlx5e_ethtool_steering *made);
 
 #endif /* FAKE_EN_H */

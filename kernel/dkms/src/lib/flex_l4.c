@@ -24,6 +24,9 @@
 /* Bytes behind the IP header that ethtool's l4data covers. */
 #define MLX5_FLEX_L4_HDR_LEN 4
 
+/* The capability page, as it is now and not as it could be. */
+#define MLX5_FLEX_L4_CAP_OP_MOD ((MLX5_FLEX_L4_CAP_TYPE << 1) | HCA_CAP_OPMOD_GET_CUR)
+
 /* No device is known to sample more. */
 #define MLX5_FLEX_L4_NODES_LIMIT 8
 
@@ -120,9 +123,8 @@ static int flex_l4_query_cap(struct mlx5_core_dev *mdev)
 	if (!out)
 		return -ENOMEM;
 
+	MLX5_SET(query_hca_cap_in, in, op_mod, MLX5_FLEX_L4_CAP_OP_MOD);
 	MLX5_SET(query_hca_cap_in, in, opcode, MLX5_CMD_OP_QUERY_HCA_CAP);
-	MLX5_SET(query_hca_cap_in, in, op_mod,
-		 (MLX5_FLEX_L4_CAP_TYPE << 1) | HCA_CAP_OPMOD_GET_CUR);
 
 	err = mlx5_cmd_exec(mdev, in, sizeof(in), out, out_sz);
 	if (err) {

@@ -14,8 +14,8 @@ import (
 // is not taken away.
 func Check(want Desired, have Observed) (Goal, []Problem) {
 	c := checker{want: want, have: have, problems: slices.Clone(want.Problems)}
-	c.channels()
 	c.locations()
+	c.channels()
 	kept := c.entries()
 	c.goal.Rules, c.goal.Usage = c.compile(kept)
 	c.holdBack()
@@ -39,6 +39,7 @@ func (c *checker) problem(p Problem) { c.problems = append(c.problems, p) }
 func (c *checker) channels() {
 	c.queues = c.have.NIC.Queues
 	n, ch := c.want.Channels, c.have.Channels
+	loc, high, held := c.foreignQueue()
 	switch {
 	case n == 0 || n == ch.Combined:
 	case ch.Max == 0:
@@ -49,9 +50,29 @@ func (c *checker) channels() {
 		c.problem(Problem{Severity: Blocked, At: c.want.ChannelsAt,
 			Text: fmt.Sprintf("channels %d: %s has at most %d combined channels", n, c.want.Link.Name, ch.Max),
 			Fix:  fmt.Sprintf("write `channels: %d` or less", ch.Max)})
+	case held && high >= n:
+		// Linux refuses this count, or (6.1) accepts it and drops what the rule takes.
+		c.problem(Problem{Severity: Blocked, At: c.want.ChannelsAt,
+			Text: fmt.Sprintf("channels %d: %s: location %d: a rule that is not ours uses queue %d", n, c.want.Link.Name, loc, high),
+			Fix:  fmt.Sprintf("ethtool -N %s delete %d, or write `channels: %d`", c.want.Link.Name, loc, high+1)})
 	default:
 		c.goal.Channels, c.queues = n, n
 	}
+}
+
+// foreignQueue is the highest queue that rules which are not ours use, and the
+// first location of one that does.
+func (c *checker) foreignQueue() (loc Loc, high uint32, held bool) {
+	for l, r := range c.have.Rules {
+		a := r.Action
+		if c.own.Contains(l) || a.Drop || a.VF != 0 || a.Context != NoContext {
+			continue
+		}
+		if !held || a.Queue > high || a.Queue == high && l < loc {
+			loc, high, held = l, a.Queue, true
+		}
+	}
+	return loc, high, held
 }
 
 // locations is the part of our range that the table has.

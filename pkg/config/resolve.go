@@ -39,7 +39,6 @@ func (r *resolver) resolve(l steer.Link) (d steer.Desired, ok bool) {
 
 func (r *resolver) merge(fits []int) steer.Desired {
 	d := steer.Desired{Own: steer.DefaultOwn}
-	var ownAt steer.Origin
 	size := 0
 	for _, i := range fits {
 		size += len(r.policies[i].Entries)
@@ -50,7 +49,7 @@ func (r *resolver) merge(fits []int) steer.Desired {
 		d.Policies = append(append(d.Policies, p.File), p.DropIns...)
 		d.Entries = append(d.Entries, p.Entries...)
 		mergeChannels(&d, p)
-		ownAt = mergeLocations(&d, p, ownAt)
+		mergeLocations(&d, p)
 	}
 	d.Problems = append(d.Problems, sameNames(d.Entries)...)
 	return d
@@ -67,18 +66,16 @@ func mergeChannels(d *steer.Desired, p *Policy) {
 	}
 }
 
-// mergeLocations keeps the first policy's locations; at is where they were said.
-func mergeLocations(d *steer.Desired, p *Policy, at steer.Origin) steer.Origin {
+// mergeLocations keeps the first policy's locations.
+func mergeLocations(d *steer.Desired, p *Policy) {
 	switch {
-	case p.LocationsAt.File == "" || at.File != "" && p.Locations == d.Own:
-		return at
-	case at.File == "":
-		d.Own = p.Locations
-		return p.LocationsAt
+	case p.LocationsAt.File == "" || d.OwnAt.File != "" && p.Locations == d.Own:
+	case d.OwnAt.File == "":
+		d.Own, d.OwnAt = p.Locations, p.LocationsAt
+	default:
+		d.Problems = append(d.Problems, disagreement(
+			fmt.Sprintf("locations: %d-%d here, but %d-%d", p.Locations.First, p.Locations.Last, d.Own.First, d.Own.Last), p.LocationsAt, d.OwnAt))
 	}
-	d.Problems = append(d.Problems, disagreement(
-		fmt.Sprintf("locations: %d-%d here, but %d-%d", p.Locations.First, p.Locations.Last, d.Own.First, d.Own.Last), p.LocationsAt, at))
-	return at
 }
 
 // disagreement is about two policies for one link; the first counts.

@@ -89,3 +89,14 @@ func TestResolveIsPure(t *testing.T) {
 	expect(t, "second call", second, first)
 	expect(t, "links", []string{first[0].Link.Name, first[1].Link.Name}, []string{"a", "b"})
 }
+
+func TestLocationsKeepTheirPlace(t *testing.T) {
+	c, err := LoadFiles(fstest.MapFS{"a.yaml": {Data: []byte("match: {name: ens1f1np1}\nlocations: 0-99\nsteer: []\n")}}, []string{"a.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.Resolve([]steer.Link{{Index: 2, Name: "ens1f1np1", Kind: steer.Physical}})
+	if len(d) != 1 || d[0].OwnAt.String() != "a.yaml:2:12" {
+		t.Errorf("%+v", d)
+	}
+}

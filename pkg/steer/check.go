@@ -85,7 +85,7 @@ func (c *checker) locations() {
 			first = 0 // none of the range is there
 		}
 		if c.want.Own != DefaultOwn {
-			c.problem(Problem{Severity: Notice,
+			c.problem(Problem{Severity: Notice, At: c.want.OwnAt,
 				Text: fmt.Sprintf("locations %d-%d: the table of %s ends at %d", c.want.Own.First, c.want.Own.Last, c.want.Link.Name, size-1),
 				Fix:  fmt.Sprintf("write `locations: %d-%d`", first, size-1)})
 		}

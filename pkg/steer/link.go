@@ -49,6 +49,7 @@ type Desired struct {
 	Channels   uint32   // combined channels to set; 0: leave them alone
 	ChannelsAt Origin
 	Own        Range
+	OwnAt      Origin    // no place: the default
 	Entries    []Entry   // in reading order, across files
 	Problems   []Problem // found while resolving, such as two policies that disagree
 }

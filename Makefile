@@ -40,7 +40,7 @@ race: ## all Go tests under the race detector; as root also those in network nam
 
 laws: ## the laws of pkg/steer over 24,000 random worlds, and the fault sweeps
 	FLEXSTEER_WORLDS=24000 $(GO) test -timeout 30m -v -run 'RulesDecide|NoRuleCould|APlanReaches' ./pkg/steer
-	$(GO) test -v -run 'Fault|Kill' ./pkg/reconcile
+	$(GO) test -v -run 'Fail|Kill|Last|Whatever' ./pkg/reconcile
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)

@@ -92,7 +92,7 @@ func (a *app) nothingMatches(args []string, found bool) string {
 
 func planOf(d steer.Desired, have steer.Observed) linkPlan {
 	goal, problems := steer.Check(d, have)
-	p := linkPlan{Link: d.Link.Name, Rules: reconcile.Look(d, have).Wanted, LocationsLeft: d.Own.Size() - len(goal.Rules),
+	p := linkPlan{Link: d.Link.Name, Rules: reconcile.Wanted(d, goal, problems, have.NIC), LocationsLeft: d.Own.Size() - len(goal.Rules),
 		Steps: []planStep{}, Problems: problemsOf(problems)}
 	for _, s := range steer.Diff(goal, have, d.Own).Steps {
 		p.Steps = append(p.Steps, describeStep(s, d, have))

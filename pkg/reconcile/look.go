@@ -9,7 +9,7 @@ import "github.com/flexsteer/flexsteer/pkg/steer"
 func Look(d steer.Desired, have steer.Observed) LinkStatus {
 	goal, problems := steer.Check(d, have)
 	s := LinkStatus{Link: d.Link, State: stateOf(problems), Policies: d.Policies, Problems: problems}
-	s.count(d, true, goal, problems, have)
+	s.count(d, goal, problems, have)
 	switch {
 	case !d.Link.Ready:
 		s.State = Pending
@@ -35,12 +35,9 @@ func stateOf(problems []steer.Problem) State {
 }
 
 // count notes how much of what is wanted is in place.
-func (s *LinkStatus) count(d steer.Desired, managed bool, goal steer.Goal, problems []steer.Problem, have steer.Observed) {
+func (s *LinkStatus) count(d steer.Desired, goal steer.Goal, problems []steer.Problem, have steer.Observed) {
 	s.Own, s.Channels, s.Queues = d.Own, have.Channels, have.NIC.Queues
-	s.Wanted = len(goal.Rules)
-	if managed && len(problems) > 0 {
-		s.Wanted = max(s.Wanted, wantedInAll(d, have.NIC))
-	}
+	s.Wanted = Wanted(d, goal, problems, have.NIC)
 	s.InPlace, s.Foreign = tally(goal, have.Rules, d.Own)
 	s.Usage = nil
 	for _, u := range goal.Usage {
@@ -48,12 +45,15 @@ func (s *LinkStatus) count(d steer.Desired, managed bool, goal steer.Goal, probl
 	}
 }
 
-// wantedInAll counts the rules of all entries, also of those that the link
-// cannot have now, which a Goal leaves out.
-func wantedInAll(d steer.Desired, nic steer.NIC) int {
+// Wanted counts the rules of all entries, also of those that the link cannot have
+// now, which the goal of steer.Check leaves out and its problems tell of.
+func Wanted(d steer.Desired, goal steer.Goal, problems []steer.Problem, nic steer.NIC) int {
+	if len(problems) == 0 {
+		return len(goal.Rules)
+	}
 	able := steer.Observed{NIC: steer.NIC{Precedence: nic.Precedence, RawProtocols: steer.AnyProtocols}}
-	goal, _ := steer.Check(d, able)
-	return len(goal.Rules)
+	all, _ := steer.Check(d, able)
+	return max(len(goal.Rules), len(all.Rules))
 }
 
 // tally counts the wanted rules that are somewhere in own, and the rules

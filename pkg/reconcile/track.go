@@ -100,7 +100,7 @@ func (l *Loop) converge(ctx context.Context, t *track) {
 	if t.managed {
 		plan = append(plan, steer.Diff(goal, have, t.desired.Own).Steps...)
 	}
-	t.status.count(t.desired, t.managed, goal, problems, have)
+	t.status.count(t.desired, goal, problems, have)
 	mistaken := verify(t.desired.Link, t.applied, found)
 	t.applied = nil
 	switch {
@@ -181,7 +181,7 @@ func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, p
 	if now, unreadable := l.kernel.Observe(t.desired.Link); unreadable == nil {
 		_, now = t.leftovers(now)
 		goal, _ := t.goal(now)
-		t.status.count(t.desired, t.managed, goal, problems, now)
+		t.status.count(t.desired, goal, problems, now)
 	}
 	l.fail(t, err, s.Kind == steer.Remove, append(problems, p))
 }

@@ -77,19 +77,17 @@ func (c *checker) foreignQueue() (loc Loc, high uint32, held bool) {
 
 // locations is the part of our range that the table has.
 func (c *checker) locations() {
-	c.own = c.want.Own
-	if size := c.have.NIC.Capacity; size > 0 && int(c.own.Last) >= size {
-		c.own.Last = Loc(size - 1)
-		first := c.own.First
-		if first > c.own.Last {
-			first = 0 // none of the range is there
-		}
-		if c.want.Own != DefaultOwn {
-			c.problem(Problem{Severity: Notice, At: c.want.OwnAt,
-				Text: fmt.Sprintf("locations %d-%d: the table of %s ends at %d", c.want.Own.First, c.want.Own.Last, c.want.Link.Name, size-1),
-				Fix:  fmt.Sprintf("write `locations: %d-%d`", first, size-1)})
-		}
+	c.own = c.want.Own.within(c.have.NIC.Capacity)
+	if c.own == c.want.Own || c.want.Own == DefaultOwn {
+		return
 	}
+	first := c.own.First
+	if first > c.own.Last {
+		first = 0 // none of the range is there
+	}
+	c.problem(Problem{Severity: Notice, At: c.want.OwnAt,
+		Text: fmt.Sprintf("locations %d-%d: the table of %s ends at %d", c.want.Own.First, c.want.Own.Last, c.want.Link.Name, c.own.Last),
+		Fix:  fmt.Sprintf("write `locations: %d-%d`", first, c.own.Last)})
 }
 
 // entries is the numbers of the entries that the link can have.

@@ -18,9 +18,7 @@ import (
 // never coexist on the way, since on mlx5 it is not defined which of them
 // decides; and no rule is in the way of a smaller number of channels.
 func Diff(goal Goal, have Observed, own Range) Plan {
-	if size := have.NIC.Capacity; size > 0 && int(own.Last) >= size {
-		own.Last = Loc(size - 1)
-	}
+	own = own.within(have.NIC.Capacity)
 	d := newDiffer(goal, have.Rules, own)
 	if have.NIC.Precedence == ByLocation {
 		d.placeInOrder()

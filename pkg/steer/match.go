@@ -112,6 +112,15 @@ func (r Range) Contains(l Loc) bool { return r.First <= l && l <= r.Last }
 // Size is the number of locations in r.
 func (r Range) Size() int { return int(r.Last) - int(r.First) + 1 }
 
+// within is the part of r that a table of so many locations has; 0: unknown, all.
+// It is empty (Size below 1) when r begins past the table's end.
+func (r Range) within(capacity int) Range {
+	if capacity > 0 && int(r.Last) >= capacity {
+		r.Last = Loc(capacity - 1)
+	}
+	return r
+}
+
 // DefaultOwn is the range that is ours unless a policy says otherwise. ethtool(8)
 // picks locations from 1023 downward, so people keep 896-1023.
 var DefaultOwn = Range{0, 895}

@@ -1,0 +1,3 @@
+module github.com/flexsteer/flexsteer/sim
+
+go 1.26

@@ -28,9 +28,9 @@ type Pages struct {
 type State uint8
 
 const (
-	Reset State = 0 // RST: counters are 0, nothing moves
-	Ready State = 1 // RDY
-	Error State = 3 // ERR: nothing moves; what is posted is flushed if the queue says so
+	RST State = 0 // reset: counters are 0, nothing moves
+	RDY State = 1 // ready
+	ERR State = 3 // error: nothing moves; what is posted to a send queue is flushed if it says so
 )
 
 // EQ is an event queue with entries of 64 bytes.
@@ -70,7 +70,7 @@ type SQ struct {
 	UAR          uint32 // page that its doorbell is rung through
 	Record       uint64 // address of its doorbell record; the send counter is its second word
 	CQ           uint32
-	FlushInError bool // flush_in_error_en: in state Error each posted request completes with an error
+	FlushInError bool // flush_in_error_en: in state ERR each posted request completes with an error
 	MultiPacket  bool // allow_multi_pkt_send_wqe
 }
 
@@ -107,24 +107,24 @@ type Frame struct {
 	Tag      uint32 // flow tag, 24 bits
 }
 
-// Kind says what a refusal is about, for the status of a command.
+// Kind is what is wrong with a request, as coarse as a command's status.
 type Kind int
 
+// The kinds of an Error.
 const (
-	BadParam Kind = iota + 1
-	NotFound      // no object with that number
-	Exists        // the number is taken
-	InUse         // another queue needs it
-	BadState      // not in this state, or not from this state to that one
+	NotFound Kind = iota + 1 // names an object that is not there
+	BadParam                 // a value that is not allowed, or that the model does not know
+	InUse                    // the object cannot go while others need it
+	BadState                 // not now: the number is taken, or not from this state to that one
 )
 
-// Refusal is the error of a create, modify or destroy that was not done.
-type Refusal struct {
+// Error is the error of a create, modify, query or destroy that was not done.
+type Error struct {
 	Kind   Kind
 	Detail string
 }
 
-func (e *Refusal) Error() string { return e.Detail }
+func (e Error) Error() string { return e.Detail }
 
 // What became of a frame that was not delivered.
 var (
@@ -157,15 +157,15 @@ func (d *Datapath) DestroyEQ(n uint32) error      { return nil }
 func (d *Datapath) CreateCQ(n uint32, q CQ) error { return nil }
 func (d *Datapath) DestroyCQ(n uint32) error      { return nil }
 
-// CreateRQ and CreateSQ make a queue in state Reset.
+// CreateRQ and CreateSQ make a queue in state RST.
 func (d *Datapath) CreateRQ(n uint32, q RQ) error       { return nil }
 func (d *Datapath) ModifyRQ(n uint32, c RQChange) error { return nil }
-func (d *Datapath) RQState(n uint32) (State, error)     { return Reset, nil }
+func (d *Datapath) RQState(n uint32) (State, error)     { return RST, nil }
 func (d *Datapath) DestroyRQ(n uint32) error            { return nil }
 
 func (d *Datapath) CreateSQ(n uint32, q SQ) error       { return nil }
 func (d *Datapath) ModifySQ(n uint32, c SQChange) error { return nil }
-func (d *Datapath) SQState(n uint32) (State, error)     { return Reset, nil }
+func (d *Datapath) SQState(n uint32) (State, error)     { return RST, nil }
 func (d *Datapath) DestroySQ(n uint32) error            { return nil }
 
 // AllowKey makes a memory key (index in bits 31:8, variant in 7:0) good for

@@ -65,8 +65,8 @@ func (r Refusal) invalid() cause {
 	switch {
 	case r.Step.Kind == steer.SetChannels:
 		return r.channelsRefused()
-	case r.usesL4Data() && !r.hasFlexParser():
-		return cause{steer.Blocked, "the patched mlx5_core module is not loaded", r.flexParserFix()}
+	case r.usesL4Data() && r.lacking() != nil:
+		return cause{steer.Blocked, r.lacking().Text, r.lacking().Fix}
 	case r.usesL4Data() && r.Link.Driver != mlx5:
 		return cause{steer.Blocked, "driver " + r.Link.Driver + " does not match l4data", ""}
 	case r.usesL4Data():
@@ -98,6 +98,9 @@ func (r Refusal) unsupported() cause {
 	switch {
 	case r.Step.Kind == steer.SetChannels:
 		return cause{steer.Blocked, "this driver cannot set channels", "remove `channels:` from the policy"}
+	case r.usesL4Data() && r.Link.Driver == mlx5 && r.Have.FirmwareRight:
+		return cause{steer.Blocked, "the firmware settings are right, but the device offers no flex parser to this function",
+			"see `dmesg | grep l4data` for what the driver misses; a newer firmware may have it"}
 	case r.usesL4Data() && r.Link.Driver == mlx5:
 		return cause{steer.Blocked, "the firmware setting for the flex parser is missing", r.firmwareFix()}
 	case r.usesL4Data():
@@ -122,27 +125,23 @@ func (r Refusal) busy() cause {
 
 func (r Refusal) usesL4Data() bool { return r.Step.Rule.Match.L4Data.Mask != 0 }
 
-func (r Refusal) hasFlexParser() bool { return r.flexParserProblem() == nil }
+// lacking is the prerequisite for l4data that is known to be missing, or nil.
+func (r Refusal) lacking() *steer.Problem {
+	return r.prerequisite(func(p steer.Problem) bool { return p.Severity > steer.Notice })
+}
 
-func (r Refusal) flexParserProblem() *steer.Problem {
-	i := slices.IndexFunc(r.Have.Prerequisites, func(p steer.Problem) bool { return p.Needs == steer.NeedL4Data })
+func (r Refusal) prerequisite(fits func(steer.Problem) bool) *steer.Problem {
+	i := slices.IndexFunc(r.Have.Prerequisites, func(p steer.Problem) bool { return p.Needs == steer.NeedL4Data && fits(p) })
 	if i < 0 {
 		return nil
 	}
 	return &r.Have.Prerequisites[i]
 }
 
-func (r Refusal) flexParserFix() string {
-	if p := r.flexParserProblem(); p != nil {
-		return p.Fix
-	}
-	return ""
-}
-
 // firmwareFix is the exact next command; udev's ID_PATH holds the PCI address.
 func (r Refusal) firmwareFix() string {
-	if fix := r.flexParserFix(); fix != "" {
-		return fix
+	if p := r.prerequisite(func(p steer.Problem) bool { return p.Fix != "" }); p != nil {
+		return p.Fix
 	}
 	device := "PCI-ADDRESS"
 	if address, ok := strings.CutPrefix(r.Link.Path, "pci-"); ok {

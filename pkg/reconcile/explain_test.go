@@ -37,7 +37,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		severity  steer.Severity
 		text, fix string // parts of them
 	}{
-		"EINVAL, stock module": {syscall.EINVAL, insert(l4), card, stock, steer.Blocked, "patched mlx5_core module is not loaded", "reboot"},
+		"EINVAL, stock module": {syscall.EINVAL, insert(l4), card, stock, steer.Blocked, "patched module not loaded", "reboot"},
 		"EINVAL, patched":      {syscall.EINVAL, insert(l4), card, patched, steer.Failed, "refuses l4data for this protocol", "dmesg"},
 		"EINVAL, another driver and l4data": {syscall.EINVAL, insert(l4), steer.Link{Name: "eth0", Driver: "ice"}, steer.Observed{},
 			steer.Blocked, "driver ice does not match l4data", ""},
@@ -51,7 +51,12 @@ func TestWhatErrorsMean(t *testing.T) {
 			"at most 32", "channels: 32"},
 		"EINVAL, channels for no known reason": {syscall.EINVAL, channels, card, holding(nil), steer.Failed, "refuses this count", "ethtool -l ens1f1np1"},
 		"EOPNOTSUPP, patched":                  {syscall.EOPNOTSUPP, insert(l4), card, patched, steer.Blocked, "firmware setting", "mstconfig -d 0000:03:00.1 -e q"},
-		"524, patched":                         {524, insert(l4), card, patched, steer.Blocked, "firmware setting", "mstconfig -d 0000:03:00.1"},
+		"EOPNOTSUPP, settings right":           {syscall.EOPNOTSUPP, insert(l4), card, steer.Observed{FirmwareRight: true}, steer.Blocked, "no flex parser to this function", "dmesg"},
+		"EOPNOTSUPP, settings unknown": {syscall.EOPNOTSUPP, insert(l4), card, steer.Observed{Prerequisites: []steer.Problem{
+			{Severity: steer.Notice, Needs: steer.NeedL4Data, Text: "not known", Fix: "flexsteerctl firmware"}}}, steer.Blocked, "firmware setting", "flexsteerctl firmware"},
+		"EINVAL, settings unknown": {syscall.EINVAL, insert(l4), card, steer.Observed{Prerequisites: []steer.Problem{
+			{Severity: steer.Notice, Needs: steer.NeedL4Data, Text: "not known", Fix: "flexsteerctl firmware"}}}, steer.Failed, "refuses l4data for this protocol", "dmesg"},
+		"524, patched": {524, insert(l4), card, patched, steer.Blocked, "firmware setting", "mstconfig -d 0000:03:00.1"},
 		"EOPNOTSUPP, another driver": {syscall.EOPNOTSUPP, insert(l4), steer.Link{Name: "eth0", Driver: "ice"}, steer.Observed{}, steer.Blocked,
 			"does not match l4data", ""},
 		"EOPNOTSUPP, an ordinary rule": {syscall.EOPNOTSUPP, insert(tcpRule), card, patched, steer.Blocked, "takes no such rule", ""},

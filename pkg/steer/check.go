@@ -222,22 +222,23 @@ func (c *checker) holdBack() {
 			inPlace[r] = true
 		}
 	}
+	needs := func(missing Problem, r Rule) bool { return missing.Needs == NeedNothing || r.Match.L4Data.Mask != 0 }
+	wanted := slices.Clone(c.goal.Rules)
 	for _, missing := range c.have.Prerequisites {
+		if missing.Severity == Notice {
+			if slices.ContainsFunc(wanted, func(w Wanted) bool { return needs(missing, w.Rule) }) {
+				c.problem(missing)
+			}
+			continue
+		}
 		if missing.Needs == NeedNothing {
 			c.problems = slices.Clone(c.want.Problems) // what else is wrong does not matter yet
 		}
-		held := 0
-		c.goal.Rules = slices.DeleteFunc(c.goal.Rules, func(w Wanted) bool {
-			needs := missing.Needs == NeedNothing || w.Rule.Match.L4Data.Mask != 0
-			if !needs || inPlace[w.Rule] {
-				return false
-			}
-			held++
-			return true
-		})
-		if held > 0 || missing.Needs == NeedNothing {
+		held := func(w Wanted) bool { return needs(missing, w.Rule) && !inPlace[w.Rule] }
+		if missing.Needs == NeedNothing || slices.ContainsFunc(wanted, held) {
 			c.problem(missing)
 		}
+		c.goal.Rules = slices.DeleteFunc(c.goal.Rules, held)
 	}
 }
 

@@ -47,6 +47,8 @@ func wants(entries ...Entry) Desired {
 
 func TestCheck(t *testing.T) {
 	noModule := Problem{Severity: Blocked, Needs: NeedL4Data, Text: "patched module not loaded", Fix: "modprobe"}
+	noSettings := Problem{Severity: Blocked, Needs: NeedL4Data, Text: "settings not made"}
+	notKnown := Problem{Severity: Notice, Needs: NeedL4Data, Text: "settings not known"}
 	noRules := Problem{Severity: Blocked, Text: "this driver takes no rules"}
 	foreign, _, _ := Compile([]Entry{raw("theirs", 253)}, ByFields, 10)
 	for _, c := range []struct {
@@ -87,6 +89,12 @@ func TestCheck(t *testing.T) {
 		{"no module, nothing needs it", wants(udp("dns", 53, 2)), mlx5(func(o *Observed) { o.Prerequisites = []Problem{noModule} }), 1, nil},
 		{"what works is not taken away", wants(raw("mine", 253)),
 			mlx5(func(o *Observed) { o.Prerequisites, o.Rules[5] = []Problem{noModule}, foreign[0].Rule }), 1, nil},
+		{"all that is missing is told", wants(homa("homa", 16)), mlx5(func(o *Observed) { o.Prerequisites = []Problem{noModule, noSettings} }), 0,
+			[]string{"blocked patched module not loaded", "blocked settings not made"}},
+		{"what is only worth knowing holds nothing back", wants(homa("homa", 16), udp("dns", 53, 2)),
+			mlx5(func(o *Observed) { o.Prerequisites = []Problem{notKnown} }), 33, []string{"notice settings not known"}},
+		{"what is only worth knowing is told where it matters", wants(udp("dns", 53, 2)),
+			mlx5(func(o *Observed) { o.Prerequisites = []Problem{notKnown} }), 1, nil},
 		{"a driver that takes no rules says only that", wants(homa("homa", 32)),
 			mlx5(func(o *Observed) { o.Prerequisites, o.NIC.Queues = []Problem{noRules}, 1 }), 0, []string{"blocked this driver takes no rules"}},
 		{"an uneven spread", wants(func() Entry { e := homa("homa", 3); e.Steering.Spread.Buckets = 4; return e }()), mlx5(nil), 6,

@@ -61,6 +61,10 @@ type Observed struct {
 	Rules    Table // ours and foreign
 
 	// Prerequisites are facts found missing (patched module, firmware
-	// settings). Those with Needs L4Data hold back only the rules that use it.
+	// settings). Those with Needs L4Data hold back only the rules that use it; a
+	// Notice holds nothing back and is told where some rule needs it.
 	Prerequisites []Problem
+
+	// FirmwareRight: the settings of the flex parser were read, and are right.
+	FirmwareRight bool
 }

@@ -19,6 +19,7 @@ var rooms = map[string][]string{
 	"internal/ethtool":       {"pkg/steer"},
 	"internal/host":          {"pkg/steer", "internal/ethtool"},
 	"internal/host/hosttest": {"pkg/steer", "pkg/reconcile"},
+	"internal/prepare":       {"pkg/steer"},
 	"internal/report":        {"pkg/steer", "pkg/reconcile"},
 	"internal/capture":       {},
 	"internal/simulate":      {"pkg/steer", "internal/capture"},

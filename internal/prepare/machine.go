@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Machine looks at mlx5_core on the running kernel, and installs or loads it.
+type Machine struct {
+	FS   fs.FS // rooted at /
+	Run  Run
+	Root bool // has the privileges to change anything
+}
+
+const moduleDir = "sys/module/" + driver
+
+// Look finds out about the module of the running kernel.
+func (m *Machine) Look(ctx context.Context) Module {
+	mod := Module{Kernel: kernelRelease(m.FS), Card: hasCard(m.FS), Running: running(m.FS), Rebuild: m.rebuild()}
+	mod.Disk = ParseModinfo(m.Run(ctx, "modinfo", "-k", mod.Kernel, driver).Stdout)
+	status := m.Run(ctx, "dkms", "status", "-m", Package)
+	mod.NoDKMS, mod.DKMS = status.Missing(), ParseStatus(status.Stdout)
+	mod.Signing = m.signing(ctx, mod.Disk)
+	if mod.Disk.Present && mod.Disk.SrcVersion != mod.Running.SrcVersion {
+		mod.Initramfs = m.initramfs(ctx, mod.Kernel)
+	}
+	mod.Verdict = mod.judge()
+	return mod
+}
+
+func running(fsys fs.FS) Build {
+	return Build{
+		Present: exists(fsys, moduleDir),
+		Patched: exists(fsys, path.Join(moduleDir, "parameters", maxNodes)),
+		Version: line(fsys, path.Join(moduleDir, "version")), SrcVersion: line(fsys, path.Join(moduleDir, "srcversion")),
+	}
+}
+
+// ParseModinfo reads what modinfo(8) prints of a module; nothing is no module.
+func ParseModinfo(text string) (b Build) {
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch {
+		case !ok:
+		case key == "filename":
+			b.File, b.Present = value, value != ""
+		case key == "version":
+			b.Version = value
+		case key == "srcversion":
+			b.SrcVersion = value
+		case key == "signer":
+			b.Signer = value
+		case key == "parm" && strings.HasPrefix(value, maxNodes+":"):
+			b.Patched = true
+		}
+	}
+	return b
+}
+
+// secureBoot is the firmware's variable: four bytes of attributes, then 0 or 1.
+const secureBoot = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+func (m *Machine) signing(ctx context.Context, disk Build) (s Signing) {
+	// Lockdown alone refuses unsigned modules, as sig_enforce does.
+	s.Enforced = line(m.FS, "sys/module/module/parameters/sig_enforce") == "Y" || lockedDown(lockdown(m.FS))
+	switch b, err := fs.ReadFile(m.FS, secureBoot); {
+	case err == nil && len(b) == 5:
+		s.SecureBoot = map[bool]string{true: "enabled", false: "disabled"}[b[4] == 1]
+	case !exists(m.FS, "sys/firmware/efi"):
+		s.SecureBoot = "unsupported"
+	}
+	if s.Enforced && disk.Patched && disk.Signer != "" {
+		s.Key = m.key(ctx)
+	}
+	return s
+}
+
+// key asks whether the firmware knows the key that DKMS signs with: its own, or
+// the one of shim-signed (Ubuntu).
+func (m *Machine) key(ctx context.Context) (state string) {
+	for _, file := range []string{"var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der"} {
+		if !exists(m.FS, file) {
+			continue
+		}
+		switch out := m.Run(ctx, "mokutil", "--test-key", "/"+file); {
+		case strings.Contains(out.Stdout, "already enrolled"):
+			return "enrolled"
+		case strings.Contains(out.Stdout, "not enrolled"):
+			state = "not-enrolled"
+		}
+	}
+	return state
+}
+
+// initramfs looks into the initramfs of a kernel, where it and a tool for it are
+// known: Debian and Ubuntu, Fedora and RHEL, SUSE.
+func (m *Machine) initramfs(ctx context.Context, kernel string) Initramfs {
+	for _, at := range []struct{ file, tool string }{
+		{"boot/initrd.img-" + kernel, "lsinitramfs"}, {"boot/initramfs-" + kernel + ".img", "lsinitrd"}, {"boot/initrd-" + kernel, "lsinitrd"},
+	} {
+		if exists(m.FS, at.file) {
+			if out := m.Run(ctx, at.tool, "/"+at.file); out.Good() {
+				return ParseInitramfs(out.Stdout, kernel)
+			}
+		}
+	}
+	return InitramfsUnknown
+}
+
+// ParseInitramfs reads the list of files that lsinitramfs or lsinitrd prints.
+// With both modules in it, modprobe takes ours.
+func ParseInitramfs(text, kernel string) Initramfs {
+	holds := InitramfsNone
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		i := slices.IndexFunc(words, func(w string) bool {
+			return strings.Contains(w, "/modules/"+kernel+"/") && strings.HasPrefix(path.Base(w), driver+".ko")
+		})
+		switch {
+		case i < 0:
+		case strings.Contains(words[i], "/modules/"+kernel+"/kernel/"):
+			if holds == InitramfsNone {
+				holds = InitramfsStock
+			}
+		default:
+			holds = InitramfsPatched
+		}
+	}
+	return holds
+}
+
+// rebuild is the command that makes the initramfs anew, "" if none is known here.
+func (m *Machine) rebuild() string {
+	kernel := kernelRelease(m.FS)
+	switch {
+	case exists(m.FS, "usr/sbin/update-initramfs"):
+		return "update-initramfs -u -k " + kernel
+	case exists(m.FS, "usr/bin/dracut"), exists(m.FS, "usr/sbin/dracut"):
+		return "dracut -f --kver " + kernel
+	}
+	return ""
+}

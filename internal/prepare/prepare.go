@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Plan is what a run of prepare may do and should look at.
+type Plan struct {
+	Install  bool     // build and install the module where it is missing
+	Checked  bool     // the configuration says that the daemon heeds the firmware settings
+	Ask      bool     // ask the cards
+	Only     []string // PCI functions whose cards to ask, and nothing else; nil: everything
+}
+
+// Preparer runs a Plan and leaves its facts in the Store.
+type Preparer struct {
+	Store   Store
+	Machine *Machine
+	Asker   *Asker
+}
+
+// Run finds out and writes down, as soon as something is known: the module may
+// take minutes, and a card may not answer for one. It waits for another Run. A
+// card that another one asked since this one began is not asked again.
+func (p *Preparer) Run(ctx context.Context, plan Plan) (Facts, error) {
+	began := p.Asker.now()
+	lock, err := p.Store.Lock()
+	if err != nil {
+		return Facts{}, err
+	}
+	defer lock.Close()
+	facts, _ := p.Store.Facts()
+	facts.Boot, facts.Firmware.Checked = bootID(p.Machine.FS), plan.Checked
+	p.drop(&facts)
+	if plan.Only == nil {
+		p.module(ctx, plan, &facts)
+	}
+	if err = p.write(&facts); err != nil || !plan.Ask {
+		return facts, err
+	}
+	return facts, p.ask(ctx, plan, &facts, began)
+}
+
+// module looks at the module and, where that is to be, installs it. What an
+// earlier run in this boot did to it is kept, as is why it could not.
+func (p *Preparer) module(ctx context.Context, plan Plan, f *Facts) {
+	was := f.Module
+	f.Module = p.Machine.Look(ctx)
+	f.Module.Did = was.Did
+	if was.Verdict == f.Module.Verdict {
+		f.Module.Failure = was.Failure
+	}
+	if plan.Install && f.Module.installable() {
+		f.Module.Failure = nil
+		p.write(f) // the build takes minutes; what is wrong with the file is told at the end
+		f.Module = p.Machine.Install(ctx, f.Module)
+	}
+}
+
+// drop forgets the cards that are gone.
+func (p *Preparer) drop(f *Facts) {
+	there := Cards(p.Machine.FS)
+	f.Firmware.Cards = slices.DeleteFunc(f.Firmware.Cards, func(c Card) bool {
+		return !slices.ContainsFunc(there, func(t Card) bool { return t.PCI == c.PCI })
+	})
+}
+
+func (p *Preparer) ask(ctx context.Context, plan Plan, f *Facts, began time.Time) error {
+	memory := p.Store.Memory()
+	for _, c := range Cards(p.Machine.FS) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if plan.Only != nil && !slices.ContainsFunc(plan.Only, c.Has) {
+			continue
+		}
+		if old, known := f.Card(c.PCI); known && !old.AskedAt.Before(began) {
+			continue
+		}
+		c = p.Asker.Ask(ctx, c)
+		memory.Recall(f.Boot, &c)
+		f.Put(c)
+		if err := errors.Join(p.write(f), p.Store.WriteMemory(memory)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Preparer) write(f *Facts) error {
+	f.WrittenAt = p.Asker.now().UTC()
+	return p.Store.WriteFacts(*f)
+}
+
+// Reload loads the patched module in place of the stock one, if that is safe, and
+// writes down what came of it.
+func (p *Preparer) Reload(ctx context.Context) (Module, error) {
+	lock, err := p.Store.Lock()
+	if err != nil {
+		return Module{}, err
+	}
+	defer lock.Close()
+	facts, _ := p.Store.Facts()
+	facts.Boot = bootID(p.Machine.FS)
+	facts.Module = p.Machine.Reload(ctx, p.Machine.Look(ctx))
+	return facts.Module, p.write(&facts)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Ending is what mstconfig says must happen after a change.
+type Ending string
+
+const (
+	Reboot     Ending = "reboot"
+	PowerCycle Ending = "power-cycle"  // the card could not be prepared for a reboot
+	NoPrepare  Ending = "not-prepared" // DPU mode: a reboot of the host does not reload the firmware (4.36)
+	OtherEnd   Ending = "other"
+)
+
+// ParseSet reads the output of `mstconfig -y set`. said is the tool's own last
+// word. An error wraps no other: it is what mstconfig refused with.
+func ParseSet(o Output) (end Ending, said string, err error) {
+	if r := refused(o); r.Reason != "" || o.Err != nil {
+		if o.Err != nil {
+			return "", "", o.Err
+		}
+		return "", "", errors.New(r.Said)
+	}
+	if !strings.Contains(o.Stdout, "Applying...") || !strings.Contains(o.Stdout, "Done!") {
+		return "", "", fmt.Errorf("its answer is not understood: %q", lastLine(o.Stdout))
+	}
+	for line := range strings.Lines(o.Stdout) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "-I- "); ok {
+			said = rest
+		}
+	}
+	switch {
+	case strings.Contains(said, "power cycle"):
+		return PowerCycle, said, nil
+	case strings.Contains(said, "Skipped reset preparation"):
+		return NoPrepare, said, nil
+	case strings.Contains(said, "reboot"):
+		return Reboot, said, nil
+	}
+	return OtherEnd, said, nil
+}
+
+// Set makes the settings of a card. It arms a reset of the firmware, so it is
+// not for a card whose next boot is right already.
+func (a *Asker) Set(ctx context.Context, c Card) (Ending, string, error) {
+	return ParseSet(a.run(ctx, append([]string{"-d", c.PCI, "-y", "set"}, Assignments()...)))
+}
+
+// Backup writes the settings that the card stores into file, in the form that
+// `mstconfig -f FILE set_raw` takes. empty: it stores none, and there is no file.
+func (a *Asker) Backup(ctx context.Context, c Card, file string) (empty bool, err error) {
+	out := a.run(ctx, []string{"-d", c.PCI, "-f", file, "backup"})
+	if out.Missing() {
+		return false, errors.New(Card{Reason: NoMstconfig}.unknown())
+	}
+	if strings.Contains(out.Stdout, "No TLVs were found") || strings.Contains(out.Stdout, "nothing to backup") {
+		return true, nil
+	}
+	if r := refused(out); r.Reason != "" || out.Err != nil {
+		return false, fmt.Errorf("mstconfig backup: %s", complaint(Output{Stdout: r.Said, Err: out.Err}))
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+		return false, fmt.Errorf("mstconfig backup: it wrote nothing to %s", file)
+	}
+	return false, os.Chmod(file, 0o600)
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+// The card's page, which log_page_size counts from.
+const logPage = 12
+
+// ring finds entries in guest memory. Entries never cross a page: their size
+// divides that of the pages, and the offset of the first.
+type ring struct {
+	pages     []uint64
+	pageShift int
+	offset    uint64
+	mask      uint32 // size in entries, less one
+	logSize   int
+	logStride int
+}
+
+func newRing(p Pages, logSize, maxLogSize, logStride int) (ring, error) {
+	r := ring{pages: p.Addr, pageShift: logPage + p.LogPageSize, offset: uint64(p.Offset), logSize: logSize, logStride: logStride}
+	switch {
+	case logSize < 0 || logSize > maxLogSize:
+		return r, refuse(BadParam, "ring of 2^%d entries: 2^0 to 2^%d are possible", logSize, maxLogSize)
+	case p.LogPageSize < 0 || p.LogPageSize > 31-logPage:
+		return r, refuse(BadParam, "ring pages of 2^%d bytes: 2^12 to 2^31 are possible", r.pageShift)
+	case p.Offset < 0 || p.Offset >= 1<<r.pageShift || p.Offset&(1<<logStride-1) != 0:
+		return r, refuse(BadParam, "ring offset %d: not an entry's place in the first page", p.Offset)
+	}
+	r.mask = 1<<logSize - 1
+	if need := (r.offset + uint64(r.size())<<logStride + 1<<r.pageShift - 1) >> r.pageShift; uint64(len(p.Addr)) != need {
+		return r, refuse(BadParam, "ring of 2^%d entries of %d bytes at offset %d: %d pages of 2^%d bytes given, %d needed",
+			logSize, 1<<logStride, p.Offset, len(p.Addr), r.pageShift, need)
+	}
+	for _, a := range p.Addr {
+		if a&(1<<logPage-1) != 0 {
+			return r, refuse(BadParam, "ring page at %#x: not a multiple of 4096", a)
+		}
+	}
+	return r, nil
+}
+
+func (r *ring) size() uint32 { return r.mask + 1 }
+
+// at is the address of the entry for counter i.
+func (r *ring) at(i uint32) uint64 {
+	o := r.offset + uint64(i&r.mask)<<r.logStride
+	return r.pages[o>>r.pageShift] + o&(1<<r.pageShift-1)
+}
+
+// owner is the owner bit that the device writes with counter i.
+func (r *ring) owner(i uint32) byte { return byte(i>>r.logSize) & 1 }
+
+// Counters of event and completion queues have 24 bits where they are told to
+// the other side.
+const counterMask = 1<<24 - 1
+
+// ahead is how far counter a is before b, of counters with 24 bits.
+func ahead(a, b uint32) uint32 { return (a - b) & counterMask }
+
+func checkRecord(addr uint64) error {
+	if addr&7 != 0 {
+		return refuse(BadParam, "doorbell record at %#x: not a multiple of 8", addr)
+	}
+	return nil
+}

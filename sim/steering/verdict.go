@@ -2,58 +2,104 @@
 
 package steering
 
-// Verdict is what becomes of a frame.
+// Verdict is what becomes of a frame. It shares nothing with the State that
+// could change, and may be kept.
 type Verdict struct {
 	Queues   []uint32 // receive queue numbers that get a copy, in order; empty: none
-	Dropped  bool     // by a rule; if Queues is empty without it, nothing matched or there is no root
-	Hash     uint32   // of the TIR of the last queue; 0 if there is none
-	HashType uint8    // rss_hash_type of the completion
-	Tag      uint32   // flow tag of the last entry that had one
-	Counters []uint32 // flow counters hit
+	Dropped  bool     // by an entry; if Queues is empty without it, nothing matched or there is no root
+	Hash     uint32   // of the last queue's TIR; 0 if it has none
+	HashType uint8    // of the last queue: rss_hash_type of the completion, see Hash
+	Tag      uint32   // flow tag of the last entry that has one other than 0
+	Counters []uint32 // flow counters hit, in order
 	Headers  Headers
 	Path     []Step
 }
 
-// The layer 4 types of a completion: l4_hdr_type.
-const (
-	L4None              uint8 = 0
-	L4TCP               uint8 = 1 // without ACK
-	L4UDP               uint8 = 2
-	L4TCPAckWithoutData uint8 = 3
-	L4TCPAckWithData    uint8 = 4
-)
-
-// The layer 3 types of a completion: l3_hdr_type.
-const (
-	L3None uint8 = 0
-	L3IPv6 uint8 = 1
-	L3IPv4 uint8 = 2
-)
-
-// Headers is what the fixed parser saw, in the completion's terms.
-type Headers struct {
-	L2OK, L3OK, L4OK bool  // parsed, and the checksums (IPv4 header; TCP, UDP) are right
-	L3, L4           uint8 // L3* and L4*
-	Fragment         bool
-	Tags             uint8  // VLAN tags, 0 to 2
-	TPID, TCI        uint16 // of the first tag
-	EtherType        uint16 // behind the tags
-	Protocol         uint8  // of IP, behind IPv6 extension headers
-	L3Offset         int    // bytes from the frame's start; 0: no IP
-	L4Offset         int    // bytes from the frame's start; 0: no IP
-}
-
-// Step is one table on a packet's way.
+// Step is one table on a packet's way. It marshals to its String.
 type Step struct {
 	Table uint32
 	Level uint8
 	Entry int // index; -1: none matched
-	text  string
+	Rival int // next higher index of an entry with the same criteria and value, which does not decide; -1: none
+
+	entry *entry // nil: none matched
+	legs  []leg  // to TIRs
+	next  *table // that the packet goes on to; nil: none
 }
 
-// String is the step in words, as in "table 7 (level 12) entry 3: ip_protocol 253, sample 5 = 0x3/0xf -> TIR 0x13 -> RQ 0x1c".
-func (s Step) String() string { return s.text }
+// leg is a copy's way through a TIR.
+type leg struct {
+	tir, queue  uint32
+	hash        uint32
+	hashType    uint8
+	rqt         uint32
+	size, place int // queues in the RQT, and which; size 0: direct
+}
 
-// Steer is what becomes of a frame (Ethernet, without its checksum). It
-// changes nothing and never panics, whatever the frame holds. The result shares nothing with the State.
-func (s *State) Steer(frame []byte) Verdict { return Verdict{} }
+// Steer is what becomes of a frame (Ethernet, without its check sequence). It
+// changes nothing and never panics, whatever the frame holds. A frame without a
+// whole Ethernet header reaches nobody.
+func (s *State) Steer(frame []byte) (v Verdict) {
+	if len(frame) < ethernetBytes {
+		return v
+	}
+	var p packet
+	s.parse(&p, frame)
+	v.Headers = p.Headers
+	for t := s.root; t != nil; {
+		step := t.look(&p)
+		v.Path = append(v.Path, step)
+		v.take(&step)
+		t = step.next
+	}
+	return v
+}
+
+// look is the first entry by index that matches: groups do not overlap, so the
+// first group with a match has it.
+func (t *table) look(p *packet) Step {
+	var room [keySize]byte
+	for _, g := range t.groups {
+		same := g.byValue[string(g.compare.keyOf(room[:0], p))]
+		if len(same) == 0 {
+			continue
+		}
+		e := same[0]
+		step := Step{Table: t.id, Level: t.Level, Entry: int(e.index), Rival: g.rival(same), entry: e, next: e.next}
+		for _, to := range e.tirs {
+			step.legs = append(step.legs, to.choose(p))
+		}
+		return step
+	}
+	return Step{Table: t.id, Level: t.Level, Entry: -1, Rival: -1, next: t.next}
+}
+
+// rival is the index of the second of the entries that are the same as the
+// first of g's, in g or in a group with the same criteria; -1: none.
+func (g *group) rival(same []*entry) int {
+	if len(same) > 1 {
+		return int(same[1].index)
+	}
+	for twin := g.twin; twin != nil; twin = twin.twin {
+		if others := twin.byValue[same[0].key]; len(others) > 0 {
+			return int(others[0].index)
+		}
+	}
+	return -1
+}
+
+func (v *Verdict) take(step *Step) {
+	e := step.entry
+	if e == nil {
+		return
+	}
+	v.Dropped = e.Action&Drop != 0
+	v.Counters = append(v.Counters, e.Counters...)
+	if e.Tag != 0 {
+		v.Tag = e.Tag
+	}
+	for _, l := range step.legs {
+		v.Queues = append(v.Queues, l.queue)
+		v.Hash, v.HashType = l.hash, l.hashType
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// theLab is there when FLEXSTEER_LAB is set.
+var theLab *laboratory
+
+func TestMain(m *testing.M) {
+	if os.Getenv("FLEXSTEER_LAB") != "1" {
+		os.Exit(m.Run())
+	}
+	start := time.Now()
+	dir, err := os.MkdirTemp("", "flexlab")
+	if err != nil {
+		fmt.Println("lab:", err)
+		os.Exit(1)
+	}
+	theLab, err = open(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		fmt.Println("lab:", err)
+		fmt.Println("lab: 0 passed, 1 failed")
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	if tally.passed+tally.failed == 0 {
+		fmt.Println("lab: no experiment has such a name")
+		code = 1
+	}
+	fmt.Printf("lab: %d passed, %d failed (%v)\n", tally.passed, tally.failed, time.Since(start).Round(time.Second))
+	os.Exit(code)
+}
+
+func open(dir string) (*laboratory, error) {
+	p, err := findPlaces()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prepare(); err != nil {
+		return nil, err
+	}
+	return &laboratory{places: p, images: images{places: p, dir: dir}}, nil
+}
+
+func TestLab(t *testing.T) {
+	if theLab == nil {
+		t.Skip("experiments run with FLEXSTEER_LAB=1; see docs/lab.md")
+	}
+	order, on := byBoot(experiments)
+	for _, b := range order {
+		t.Run(b.String(), func(t *testing.T) {
+			t.Parallel()
+			runOn(t, b, on[b])
+		})
+	}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/flexsteer/flexsteer/test/lab/image"
+)
+
+// places are the folders and programs that the lab uses.
+type places struct {
+	tree    string // this source tree
+	cache   string // FLEXSTEER_CACHE
+	bin     string // what was built of this tree
+	results string // a folder for each experiment
+	flexsim string
+}
+
+// programs of the guest that are Debian's; busybox has the rest.
+var debianPrograms = []string{"bash", "bridge", "depmod", "devlink", "ethtool", "ip", "modinfo", "modprobe", "ping", "rmmod", "ss", "strace", "tc", "tcpdump"}
+
+// modules of the guest: those that the lab needs, and links that experiments make.
+var kernelModules = []string{"virtio_pci", "virtio_console", "mlx5_core", "mlx5_ib", "veth", "dummy", "8021q", "bridge"}
+
+func findPlaces() (places, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return places{}, err
+	}
+	p := places{tree: filepath.Dir(filepath.Dir(dir)), cache: os.Getenv("FLEXSTEER_CACHE"), flexsim: os.Getenv("FLEXSTEER_LAB_FLEXSIM")}
+	if p.cache == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return places{}, err
+		}
+		p.cache = filepath.Join(cache, "flexsteer")
+	}
+	p.bin = filepath.Join(p.tree, "build/lab/bin")
+	p.results = filepath.Join(p.tree, "build/lab")
+	return p, nil
+}
+
+func (p places) kernels() image.Root { return image.Root(filepath.Join(p.cache, "kernel/bookworm")) }
+func (p places) guest() image.Root   { return image.Root(filepath.Join(p.cache, "lab/guest")) }
+func (p places) qemu() string        { return filepath.Join(p.tree, "test/lab/scripts/qemu") }
+
+// prepare makes all that is needed and not there: Debian roots, patched
+// modules, and our programs, which are static.
+func (p *places) prepare() error {
+	if os.Geteuid() != 0 {
+		return errors.New("the lab needs root, to lay private Debian roots")
+	}
+	if err := p.say("test/lab/scripts/roots"); err != nil {
+		return err
+	}
+	if err := p.say("test/lab/scripts/modules"); err != nil {
+		return err
+	}
+	return p.build()
+}
+
+func (p *places) build() error {
+	if err := os.MkdirAll(p.bin, 0o755); err != nil {
+		return err
+	}
+	for _, argv := range [][]string{
+		{"go", "build", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init"},
+		{"go", "test", "-c", "-o", p.bin + "/hosttest", "./internal/host/hosttest"},
+	} {
+		if err := p.say(argv...); err != nil {
+			return err
+		}
+	}
+	if p.flexsim != "" {
+		return nil
+	}
+	p.flexsim = filepath.Join(p.bin, "flexsim")
+	return p.say("go", "build", "-C", "sim", "-o", p.flexsim, "./cmd/flexsim")
+}
+
+// say runs a command in the tree. Its output is shown if it fails.
+func (p *places) say(argv ...string) error {
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir = p.tree
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "FLEXSTEER_CACHE="+p.cache)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
+	}
+	return nil
+}
+
+// images makes one initramfs for each kernel line, when it is first wanted.
+type images struct {
+	places places
+	dir    string
+
+	mu   sync.Mutex
+	made map[string]initramfs
+}
+
+type initramfs struct {
+	kernel string // full version
+	file   string
+	err    error
+}
+
+func (i *images) of(line string) (kernel, file string, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if got, ok := i.made[line]; ok {
+		return got.kernel, got.file, got.err
+	}
+	kernel, err = i.places.kernels().Kernel(line)
+	if err == nil {
+		file = filepath.Join(i.dir, "initrd."+line)
+		err = i.places.writeImage(kernel, file)
+	}
+	if i.made == nil {
+		i.made = make(map[string]initramfs)
+	}
+	i.made[line] = initramfs{kernel, file, err}
+	return kernel, file, err
+}
+
+// patchedModule is where an image keeps our mlx5_core, out of modprobe's sight
+// until an experiment wants it.
+const patchedModule = "/lab/mlx5_core.ko"
+
+func (p places) writeImage(kernel, file string) error {
+	t := make(image.Tree)
+	t.Merged()
+	for _, dir := range []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/var", "/etc"} {
+		t.Dir(dir)
+	}
+	t["/etc/passwd"] = image.File{Data: []byte("root:x:0:0:root:/root:/bin/bash\n"), Mode: 0o644}
+	t["/etc/group"] = image.File{Data: []byte("root:x:0:\n"), Mode: 0o644}
+	if err := p.guest().Programs(t, debianPrograms...); err != nil {
+		return err
+	}
+	if err := p.guest().Busybox(t); err != nil {
+		return err
+	}
+	if err := p.kernels().Modules(t, kernel, kernelModules...); err != nil {
+		return err
+	}
+	patched, err := p.kernels().Patched(kernel)
+	if err != nil {
+		return fmt.Errorf("the patched driver: %w", err)
+	}
+	t[patchedModule] = image.File{Data: patched, Mode: 0o644}
+	for at, from := range map[string]string{
+		"/init": "init", "/usr/sbin/flexsteerd": "flexsteerd", "/usr/bin/flexsteerctl": "flexsteerctl", "/lab/hosttest": "hosttest",
+	} {
+		data, err := os.ReadFile(filepath.Join(p.bin, from))
+		if err != nil {
+			return err
+		}
+		t[at] = image.File{Data: data}
+	}
+	selftest, err := os.ReadFile(filepath.Join(p.tree, "kernel/selftests/flex_l4.sh"))
+	if err != nil {
+		return err
+	}
+	t["/lab/flex_l4.sh"] = image.File{Data: selftest}
+	return writeTree(t, file)
+}
+
+func writeTree(t image.Tree, file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := t.WriteTo(f); err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package qemu runs the lab's guest: a Debian kernel in QEMU, with cards that
+// are vfio-user servers, a console that is watched, and a port to its init.
+package qemu
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/flexsteer/flexsteer/test/lab/guest"
+)
+
+// Config says what to boot.
+type Config struct {
+	QEMU   string   // the program; its libraries and firmware are its own business
+	Kernel string   // vmlinuz
+	Initrd string   // initramfs with test/lab/guest/init as /init
+	Cards  []string // sockets of vfio-user servers, one for each root port
+	Spare  int      // root ports to plug more into: see AddCard
+	CPUs   int
+	Memory string // as QEMU wants it: "1G"
+	Dir    string // for sockets and console.log; an absolute path below 90 characters
+
+	// Accel is QEMU's -accel; "": tcg. KVM exists on many machines where it
+	// does not work, nested ones above all.
+	Accel string
+}
+
+// VM is a running guest.
+type VM struct {
+	Console *Console
+	Guest   *guest.Client
+	QMP     *QMP
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+	fault error // why it ended, once ended is closed
+	used  atomic.Int32
+	cards int
+}
+
+// bootPatience is for a host that is busy with other things too; a boot takes
+// some ten seconds on two free cores.
+const bootPatience = 3 * time.Minute
+
+// Start boots a guest and waits until its init answers.
+func Start(c Config) (*VM, error) {
+	log, err := os.Create(filepath.Join(c.Dir, "console.log"))
+	if err != nil {
+		return nil, err
+	}
+	v := &VM{Console: new(Console), ended: make(chan struct{}), cards: len(c.Cards)}
+	v.cmd = exec.Command(c.QEMU, c.arguments()...)
+	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// QEMU's own messages belong to the console too: they say why there is none.
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	v.cmd.Stdout, v.cmd.Stderr = in, in
+	if err := v.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start QEMU: %w", err)
+	}
+	in.Close()
+	go func() {
+		v.Console.read(out, log)
+		log.Close()
+		v.fault = v.cmd.Wait()
+		close(v.ended)
+	}()
+	if err := v.connect(c.Dir); err != nil {
+		v.Kill()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c Config) arguments() []string {
+	accel := c.Accel
+	if accel == "" {
+		accel = "tcg,thread=multi"
+	}
+	args := []string{
+		"-M", "q35,memory-backend=mem", "-accel", accel, "-cpu", "max", "-smp", fmt.Sprint(c.CPUs), "-m", c.Memory,
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio",
+		// Shared, since the card reads and writes the guest's memory.
+		"-object", "memory-backend-memfd,id=mem,share=on,size=" + c.Memory,
+		"-kernel", c.Kernel, "-initrd", c.Initrd,
+		// Warnings on the console; an oops ends the guest.
+		"-append", "console=ttyS0 panic=-1 oops=panic mitigations=off no5lvl no_timer_check loglevel=5",
+		"-qmp", "unix:" + filepath.Join(c.Dir, "qmp") + ",server=on,wait=off",
+		"-chardev", "socket,id=lab,path=" + filepath.Join(c.Dir, "guest") + ",server=on,wait=off",
+		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=lab,name=" + guest.Port,
+	}
+	for i := range len(c.Cards) + c.Spare {
+		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=rp%d,slot=%d,chassis=%d", i, i+1, i+1))
+	}
+	for i, socket := range c.Cards {
+		args = append(args, "-device", fmt.Sprintf(`{"driver":"vfio-user-pci","id":"card%d","bus":"rp%d","socket":{"path":%q,"type":"unix"}}`, i, i, socket))
+	}
+	return args
+}
+
+func (v *VM) connect(dir string) (err error) {
+	if err := v.until(func() error {
+		v.QMP, err = dialQMP(filepath.Join(dir, "qmp"))
+		return err
+	}); err != nil {
+		return err
+	}
+	var conn net.Conn
+	if err := v.until(func() error {
+		conn, err = net.Dial("unix", filepath.Join(dir, "guest"))
+		return err
+	}); err != nil {
+		return err
+	}
+	v.Guest = guest.NewClient(conn)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := v.Guest.Do(guest.Request{Do: "glob", Path: "/init"}, bootPatience)
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		return v.explain(err)
+	case <-v.ended:
+		return v.explain(errors.New("the guest did not come up"))
+	}
+}
+
+// until tries f until it succeeds, QEMU ends or patience does.
+func (v *VM) until(f func() error) error {
+	deadline := time.Now().Add(bootPatience)
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-v.ended:
+			return v.explain(errors.New("QEMU ended"))
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// explain adds what the console says to an error.
+func (v *VM) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; the end of the console:\n%s", err, v.Console.Tail(40))
+}
+
+// Fault says what is wrong with the guest as a whole: a fault on its console,
+// or that QEMU has ended. nil: nothing known.
+func (v *VM) Fault() error {
+	if line := v.Console.Trouble(); line != "" {
+		return v.explain(fmt.Errorf("the guest's console says: %s", line))
+	}
+	select {
+	case <-v.ended:
+		return v.explain(fmt.Errorf("QEMU has ended (%v)", v.fault))
+	default:
+		return nil
+	}
+}
+
+// AddCard plugs the vfio-user server on socket into a spare root port, as a
+// hot-plug of a real card does. A port takes one card only: this QEMU aborts
+// when such a card is unplugged.
+func (v *VM) AddCard(socket string) error {
+	n := v.cards + int(v.used.Add(1)) - 1
+	_, err := v.QMP.Do("device_add", map[string]any{
+		"driver": "vfio-user-pci", "id": fmt.Sprintf("card%d", n), "bus": fmt.Sprintf("rp%d", n),
+		"socket": map[string]string{"path": socket, "type": "unix"},
+	})
+	return err
+}
+
+// Kill ends the guest at once.
+func (v *VM) Kill() {
+	v.cmd.Process.Kill()
+	<-v.ended
+	if v.Guest != nil {
+		v.Guest.Close()
+	}
+	if v.QMP != nil {
+		v.QMP.Close()
+	}
+}

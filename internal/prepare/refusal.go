@@ -53,7 +53,7 @@ var refusals = []struct {
 	{regexp.MustCompile(`Error when trying to check if NV access registers are supported`), MailboxStuck},
 	{regexp.MustCompile(`(?i)semaphore|not ready|timed? ?out`), MailboxStuck},
 	{regexp.MustCompile(`(?i)\bbusy\b`), Busy},
-	{regexp.MustCompile(`Failed to open (the )?device|Failed to identify the device|Failed to get device type|Can't find device id|crspace read`), CannotOpen},
+	{regexp.MustCompile(`(?i)Failed to open (the )?device|Failed to identify the device|Failed to get device type|Can't find device id|crspace read`), CannotOpen},
 }
 
 var takesNoNames = regexp.MustCompile(`query command expects no argument`)

@@ -8,14 +8,20 @@ FUZZTIME  ?= 10s
 FLEXSTEER_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flexsteer
 PREFIX    ?= /usr
 DESTDIR   ?=
+# Where files of the system go that have no PREFIX. UNITS=no: without units and
+# udev rules, which Debian's own tools install.
+UNITS     ?= yes
+UNITDIR   ?= /usr/lib/systemd/system
+UDEVDIR   ?= /usr/lib/udev/rules.d
+ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-.PHONY: help build check test demo lint race laws fuzz vuln module bench deps install clean
+.PHONY: help build check test demo lint race laws fuzz vuln module bench deps packages packages-test completions install installmodule clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 build: ## build flexsteerd and flexsteerctl into bin/
 	@mkdir -p bin
@@ -52,13 +58,24 @@ vuln: ## known vulnerabilities in what we import, where the database can be reac
 module: ## the kernel module: unit tests, builds by DKMS for each kernel, symbols, load tests in a VM (root)
 	$(MAKE) -C kernel test
 
+packages: ## Debian packages and RPMs, for amd64 and arm64, into build/packages
+	@packaging/build
+
+packages-test: packages ## what is in the packages, and what they do in a Debian root of their own (root)
+	@packaging/test/test
+
 bench: ## benchmarks; docs/performance.md has the figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 deps: ## install the Debian packages that the tests need (root)
 	@scripts/deps
 
-install: build ## install into DESTDIR and PREFIX
+completions: # of flexsteerctl, made by a program for this machine, whatever GOARCH is
+	@mkdir -p bin/completions
+	@for shell in bash zsh fish; do \
+		GOARCH= CGO_ENABLED=0 $(GO) run ./cmd/flexsteerctl completion $$shell >bin/completions/$$shell || exit 1; done
+
+install: build completions ## install into DESTDIR and PREFIX
 	install -D -t $(DESTDIR)$(PREFIX)/sbin bin/flexsteerd
 	install -D -t $(DESTDIR)$(PREFIX)/bin bin/flexsteerctl
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/man/flexsteer.yaml.5
@@ -66,6 +83,32 @@ install: build ## install into DESTDIR and PREFIX
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/man/flexsteerctl.1
 	install -D -m 644 pkg/config/schema.json $(DESTDIR)$(PREFIX)/share/flexsteer/flexsteer.schema.json
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/flexsteer/examples examples/*.yaml
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/flexsteer/examples/web-server.yaml.d examples/web-server.yaml.d/*.yaml
+	install -D -m 644 bin/completions/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/flexsteerctl
+	install -D -m 644 bin/completions/zsh $(DESTDIR)$(ZSH_COMPLETIONS)/_flexsteerctl
+	install -D -m 644 bin/completions/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/flexsteerctl.fish
+	install -D -m 644 -t $(DESTDIR)/usr/lib/systemd/catalog packaging/systemd/flexsteer.catalog
+	install -D -m 644 -t $(DESTDIR)/etc/flexsteer packaging/flexsteerd.yaml
+ifneq ($(wildcard vendor),) # what the Apache licence asks for of what is linked in
+	find vendor -name NOTICE | sort | xargs tail -n +1 >$(DESTDIR)$(PREFIX)/share/doc/flexsteer/NOTICE
+endif
+ifeq ($(UNITS),yes)
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) packaging/systemd/*.service
+	sed -i 's|=/usr/\(s\?bin\)/|=$(PREFIX)/\1/|' $(DESTDIR)$(UNITDIR)/flexsteerd.service $(DESTDIR)$(UNITDIR)/flexsteer-prepare*.service
+	install -D -m 644 packaging/systemd/flexsteer.udev $(DESTDIR)$(UDEVDIR)/60-flexsteer.rules
+	install -D -m 644 packaging/systemd/flexsteer.sysusers $(DESTDIR)/usr/lib/sysusers.d/flexsteer.conf
+endif
+
+SRC_MODULE = $(DESTDIR)/usr/src/flexsteer-mlx5-$(VERSION)
+LIB_MODULE = $(DESTDIR)/usr/libexec/flexsteer-mlx5
+
+installmodule: # the source of the kernel module, and what builds it when kernels come
+	mkdir -p $(SRC_MODULE)
+	cp -rT kernel/dkms $(SRC_MODULE)
+	chmod -R u=rwX,go=rX $(SRC_MODULE)
+	install -D -t $(LIB_MODULE) packaging/module/update
+	install -D -m 644 packaging/module/sources.txt $(DESTDIR)/usr/src/flexsteer-mlx5/sources/README
+	install -D -m 644 -t $(DESTDIR)/etc/dkms packaging/module/flexsteer-mlx5.conf
 
 clean: ## remove what was built
 	rm -rf bin build

@@ -26,6 +26,8 @@ type guest struct {
 	d    *queue.Datapath
 	free uint64   // where unmapped memory begins
 	sent [][]byte // what left
+
+	events *eventQueue // the last one made
 }
 
 func newGuest(t testing.TB) *guest {
@@ -101,6 +103,7 @@ func (g *guest) eq(n uint32, log int, events ...uint8) *eventQueue {
 	}
 	g.ok(g.d.CreateEQ(n, q))
 	g.ok(e.tell(0x40))
+	g.events = e
 	return e
 }
 

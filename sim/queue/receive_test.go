@@ -194,7 +194,6 @@ func TestRecordsThatCannotBe(t *testing.T) {
 	}
 }
 
-
 func TestACompletionQueueThatIsFullBreaks(t *testing.T) {
 	g := newGuest(t)
 	e := g.eq(1, 4, queue.EventCQError)

@@ -227,19 +227,30 @@ func roundUp(n int) int { return (n + segment - 1) &^ (segment - 1) }
 
 // sendOne sends the inline header and all data segments as a frame.
 func (d *Datapath) sendOne(w []byte) error {
-	e, err := parseEthernet(w)
-	if err != nil {
-		return err
-	}
-	d.out.begin()
-	d.out.bytes = append(d.out.bytes, e.inline...)
-	for data := e.data; len(data) > 0 && err == nil; {
-		data, err = d.gather(data, maxSend)
-	}
+	e, err := d.gatherAll(w, maxSend)
 	if err != nil {
 		return err
 	}
 	return d.out.finish(&e)
+}
+
+// sendLarge cuts them into frames, each with the inline header.
+func (d *Datapath) sendLarge(w []byte) error {
+	e, err := d.gatherAll(w, maxLarge)
+	if err != nil {
+		return err
+	}
+	return d.out.cut(&e)
+}
+
+func (d *Datapath) gatherAll(w []byte, most int) (ethernet, error) {
+	e, err := parseEthernet(w)
+	d.out.begin()
+	d.out.bytes = append(d.out.bytes, e.inline...)
+	for data := e.data; len(data) > 0 && err == nil; {
+		data, err = d.gather(data, most)
+	}
+	return e, err
 }
 
 // sendMany sends each data segment as a frame.
@@ -255,22 +266,6 @@ func (d *Datapath) sendMany(w []byte) error {
 		}
 	}
 	return err
-}
-
-// sendLarge cuts the data segments into frames, each with the inline header.
-func (d *Datapath) sendLarge(w []byte) error {
-	e, err := parseEthernet(w)
-	if err != nil {
-		return err
-	}
-	d.out.begin()
-	for data := e.data; len(data) > 0 && err == nil; {
-		data, err = d.gather(data, maxLarge)
-	}
-	if err != nil {
-		return err
-	}
-	return d.out.cut(&e)
 }
 
 // gather appends what the first data segment names to the frame in the making

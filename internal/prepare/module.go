@@ -102,8 +102,11 @@ func (m *Module) Problem() (p steer.Problem, wrong bool) {
 	default:
 		p.Text, p.Fix = m.missing()
 	}
+	if p.Text == "" {
+		return steer.Problem{}, false
+	}
 	p.Text = "mlx5_core: " + p.Text
-	return p, p.Text != "mlx5_core: "
+	return p, true
 }
 
 // next is about a module that runs, but is not the one that the next load takes.

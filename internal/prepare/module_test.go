@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flexsteer/flexsteer/pkg/steer"
+)
+
+// have is a world in which DKMS has brought version 0.1.0 this far.
+func (w *world) have(state State) *world {
+	w.sources = []string{"0.1.0"}
+	if state == Built || state == Installed {
+		w.built = w.sources
+	}
+	if state == Installed {
+		w.installed = w.sources
+	}
+	return w
+}
+
+func TestModule(t *testing.T) {
+	for name, row := range map[string]struct {
+		given     func(*world)
+		verdict   ModuleVerdict
+		severity  steer.Severity // 0: no problem
+		text, fix string         // parts
+	}{
+		"loaded":                           {func(w *world) { w.have(Installed).load(true) }, ModuleLoaded, 0, "", ""},
+		"loaded, DKMS knows nothing of it": {func(w *world) { w.load(true); w.installed = []string{"0.1.0"} }, ModuleLoaded, 0, "", ""},
+		"loaded, and removed since": {func(w *world) { w.load(true) }, ModuleLoaded, steer.Notice,
+			"the next boot loads the stock one (/lib/modules/6.1.0-41-amd64/kernel/", "dkms install"},
+		"loaded, and another is installed": {func(w *world) {
+			w.have(Installed).load(true)
+			w.write("sys/module/mlx5_core/srcversion", "OLDER")
+		}, ModuleLoaded, steer.Notice, "another build of the patched module is installed (0.1.0)", "next boot loads it"},
+		"installed, stock from the disk": {func(w *world) { w.have(Installed) }, ModuleInstalled, steer.Blocked, "but the stock one is loaded", "reboot; or"},
+		"installed, stock from the initramfs": {func(w *world) {
+			w.have(Installed).initramfs = InitramfsStock
+			w.write("boot/initrd.img-"+kernel, "")
+		}, ModuleInstalled, steer.Blocked, "loaded from the initramfs", "update-initramfs -u -k " + kernel + ", then reboot"},
+		"installed, and the initramfs is new": {func(w *world) {
+			w.have(Installed).initramfs = InitramfsPatched
+			w.write("boot/initrd.img-"+kernel, "")
+		}, ModuleInstalled, steer.Blocked, "but the stock one is loaded", "reboot"},
+		"installed, none loaded": {func(w *world) { w.have(Installed); w.remove("sys/module/mlx5_core") }, ModuleInstalled, steer.Blocked,
+			"no mlx5_core is loaded at all", "modprobe mlx5_core"},
+		"installed, unsigned under Secure Boot": {func(w *world) {
+			w.have(Installed)
+			w.write("sys/kernel/security/lockdown", "none [integrity] confidentiality")
+		}, ModuleInstalled, steer.Blocked, "it is not signed", "mokutil --import"},
+		"installed, the key is not enrolled": {func(w *world) {
+			w.have(Installed).signed = true
+			w.write("sys/module/module/parameters/sig_enforce", "Y")
+			w.write("var/lib/dkms/mok.pub", "")
+		}, ModuleInstalled, steer.Blocked, "key of its signature is not enrolled", "mokutil --import"},
+		"installed, the key is enrolled": {func(w *world) {
+			w.have(Installed).signed, w.enrolled = true, true
+			w.write("sys/module/module/parameters/sig_enforce", "Y")
+			w.write("var/lib/dkms/mok.pub", "")
+		}, ModuleInstalled, steer.Blocked, "but the stock one is loaded", "reboot"},
+		"built":       {func(w *world) { w.have(Built) }, ModuleBuilt, steer.Blocked, "built for " + kernel + ", but not installed", "dkms install flexsteer-mlx5/0.1.0 -k " + kernel},
+		"added":       {func(w *world) { w.have(Added) }, ModuleMissing, steer.Blocked, "0.1.0 is not built for " + kernel, "dkms install flexsteer-mlx5/0.1.0 -k " + kernel},
+		"not present": {func(*world) {}, ModuleMissing, steer.Blocked, "the patched module is not installed", "apt install flexsteer-mlx5-dkms"},
+		"no DKMS":     {func(w *world) { w.noDKMS = true }, ModuleMissing, steer.Blocked, "neither is DKMS", "apt install flexsteer-mlx5-dkms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			row.given(w)
+			m := w.machine().Look(context.Background())
+			p, wrong := m.Problem()
+			if m.Verdict != row.verdict || p.Severity != row.severity || wrong != (row.severity != 0) {
+				t.Errorf("%s %v, want %s %v\n%+v", m.Verdict, p, row.verdict, row.severity, m)
+			}
+			if !strings.Contains(p.Text, row.text) || !strings.Contains(p.Fix, row.fix) {
+				t.Errorf("%q, fix %q; want %q, %q", p.Text, p.Fix, row.text, row.fix)
+			}
+		})
+	}
+}
+
+// DKMS may say installed while modprobe would take another file.
+func TestInstalledByWordsOnly(t *testing.T) {
+	m := Module{Kernel: kernel, Disk: Build{Present: true, File: "/lib/modules/x/extra/mlx5_core.ko"},
+		DKMS: ParseStatus("flexsteer-mlx5/0.1.0, " + kernel + ", x86_64: installed (Differences between built and installed modules)\n")}
+	m.Verdict = m.judge()
+	p, _ := m.Problem()
+	if m.Verdict != ModuleBuilt || !strings.Contains(p.Text, "modprobe takes another file (/lib/modules/x/extra/mlx5_core.ko), and DKMS says: Differences") || !strings.Contains(p.Fix, "dkms install --force") {
+		t.Errorf("%s %v", m.Verdict, p)
+	}
+	m = Module{Kernel: kernel, DKMS: ParseStatus("flexsteer-mlx5/0.1.0: broken\n")}
+	m.Verdict = m.judge()
+	if p, _ := m.Problem(); !strings.Contains(p.Text, "0.1.0 is gone") || !strings.Contains(p.Fix, "dkms remove flexsteer-mlx5/0.1.0 --all") {
+		t.Errorf("%s %v", m.Verdict, p)
+	}
+}
+
+func TestInstall(t *testing.T) {
+	refusal := "flexsteer-mlx5: kernel " + kernel + ": the kernel's source is not on this machine (version 6.1.192-1)\n  Fix: apt install linux-source-6.1\n"
+	for name, row := range map[string]struct {
+		given     func(*world)
+		calls     []string
+		verdict   ModuleVerdict
+		did       string
+		text, fix string
+	}{
+		"missing": {func(w *world) { w.have(Added) }, []string{"dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel}, ModuleInstalled,
+			"built and installed flexsteer-mlx5 0.1.0 for " + kernel, "stock one is loaded", "reboot"},
+		"built": {func(w *world) { w.have(Built) }, []string{"dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel}, ModuleInstalled,
+			"built and installed", "stock one is loaded", "reboot"},
+		"not even added": {func(w *world) {
+			w.write("usr/src/flexsteer-mlx5-0.9.0/dkms.conf", "")
+			w.write("usr/src/flexsteer-mlx5-0.10.0/dkms.conf", "")
+			w.write("usr/src/flexsteer-mlx5-0.11.0/other", "")
+		}, []string{"dkms add -m flexsteer-mlx5 -v 0.10.0", "dkms install -m flexsteer-mlx5 -v 0.10.0 -k " + kernel}, ModuleInstalled,
+			"told DKMS of flexsteer-mlx5 0.10.0", "", ""},
+		"nothing to build from": {func(*world) {}, nil, ModuleMissing, "", "is not installed", "apt install"},
+		"there already":         {func(w *world) { w.have(Installed) }, nil, ModuleInstalled, "", "", ""},
+		"no card":               {func(w *world) { w.have(Added); w.remove("sys/bus/pci") }, nil, ModuleMissing, "", "", ""},
+		"refused": {func(w *world) { w.have(Added).refuses = refusal }, []string{"dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel}, ModuleMissing,
+			"", "not built for " + kernel + ": the kernel's source is not on this machine", "apt install linux-source-6.1"},
+		"failed without a word of ours": {func(w *world) { w.have(Added).refuses = "cc: not found\n" }, []string{"dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel},
+			ModuleMissing, "", "dkms install: Bad return status for module build", "read /var/lib/dkms/flexsteer-mlx5/0.1.0/build/make.log"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			row.given(w)
+			m := w.machine()
+			got := m.Install(context.Background(), m.Look(context.Background()))
+			if !slices.Equal(w.calls, row.calls) {
+				t.Errorf("calls %q, want %q", w.calls, row.calls)
+			}
+			if got.Verdict != row.verdict || !strings.Contains(strings.Join(got.Did, "\n"), row.did) || (row.did == "") != (len(got.Did) == 0) {
+				t.Errorf("%s, did %q; want %s, %q", got.Verdict, got.Did, row.verdict, row.did)
+			}
+			if p, _ := got.Problem(); !strings.Contains(p.Text, row.text) || !strings.Contains(p.Fix, row.fix) {
+				t.Errorf("%q, fix %q; want %q, %q", p.Text, p.Fix, row.text, row.fix)
+			}
+		})
+	}
+}
+
+// exchange is what a reload does when nothing is in its way.
+var exchange = []string{"rmmod mlx5_ib", "rmmod mlx5_core", "modprobe mlx5_core", "modprobe mlx5_ib"}
+
+func TestReload(t *testing.T) {
+	for name, row := range map[string]struct {
+		given    func(*world)
+		calls    []string
+		verdict  ModuleVerdict
+		obstacle string
+	}{
+		"safe":             {func(*world) {}, exchange, ModuleLoaded, ""},
+		"a link is up":     {func(w *world) { w.write("sys/class/net/ens1f1np1/flags", "0x1003") }, nil, ModuleInstalled, "ens1f1np1 is up"},
+		"flags unreadable": {func(w *world) { w.remove("sys/class/net/ens1f1np1/flags") }, nil, ModuleInstalled, "ens1f1np1 is up"},
+		"another link is up": {func(w *world) {
+			w.write("sys/class/net/eno1/flags", "0x1003")
+			w.link("sys/class/net/eno1/device/driver", "../drivers/igb")
+		}, exchange, ModuleLoaded, ""},
+		"RDMA is in use":     {func(w *world) { w.write("sys/module/mlx5_ib/refcnt", "1") }, nil, ModuleInstalled, "mlx5_ib is in use"},
+		"something holds it": {func(w *world) { w.write("sys/module/mlx5_core/refcnt", "2") }, nil, ModuleInstalled, "mlx5_core is in use"},
+		"virtual functions":  {func(w *world) { w.write("sys/bus/pci/devices/0000:05:00.0/sriov_numvfs", "4") }, nil, ModuleInstalled, "virtual functions"},
+		"still loading":      {func(w *world) { w.write("sys/module/mlx5_core/initstate", "coming") }, nil, ModuleInstalled, "still coming"},
+		"built in":           {func(w *world) { w.remove("sys/module/mlx5_core/refcnt") }, nil, ModuleInstalled, "built into the kernel"},
+		"not signed":         {func(w *world) { w.write("sys/module/module/parameters/sig_enforce", "Y") }, nil, ModuleInstalled, "not signed"},
+		"the key is not known": {func(w *world) {
+			w.signed = true
+			w.write("sys/module/module/parameters/sig_enforce", "Y")
+		}, nil, ModuleInstalled, "whether it knows the key is not known"},
+		"signed and enrolled": {func(w *world) {
+			w.signed, w.enrolled = true, true
+			w.write("sys/module/module/parameters/sig_enforce", "Y")
+			w.write("var/lib/dkms/mok.pub", "")
+		}, append([]string{"mokutil --test-key /var/lib/dkms/mok.pub"}, exchange...), ModuleLoaded, ""},
+		"nothing installed": {func(w *world) { w.installed = nil }, nil, ModuleBuilt, "no patched module that waits"},
+		"loaded already":    {func(w *world) { w.load(true) }, nil, ModuleLoaded, "no patched module that waits"},
+		"the user does not go": {func(w *world) { w.unloadable = "mlx5_ib" }, []string{"rmmod mlx5_ib", "modprobe mlx5_core", "modprobe mlx5_ib"}, ModuleInstalled,
+			"rmmod mlx5_ib: rmmod: ERROR: Module mlx5_ib is in use"},
+		"the kernel refuses it": {func(w *world) {
+			w.rejected = true
+			w.write("lib/modules/"+kernel+"/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.xz", "")
+		}, []string{"rmmod mlx5_ib", "rmmod mlx5_core", "modprobe mlx5_core",
+			"insmod /lib/modules/" + kernel + "/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko.xz", "modprobe mlx5_ib"}, ModuleInstalled, "Key was rejected by service"},
+		"a chain of users": {func(w *world) {
+			w.write("sys/module/mlx5_ib/refcnt", "1")
+			w.write("sys/module/mlx5_ib/holders/other/x", "")
+			w.write("sys/module/other/refcnt", "0")
+		}, []string{"rmmod other", "rmmod mlx5_ib", "rmmod mlx5_core", "modprobe mlx5_core", "modprobe mlx5_ib", "modprobe other"}, ModuleLoaded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).have(Installed)
+			row.given(w)
+			m, err := w.preparer().Reload(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := slices.DeleteFunc(slices.Compact(w.calls), func(c string) bool { return strings.HasPrefix(c, "mokutil") && row.obstacle != "" })
+			if name == "signed and enrolled" {
+				calls = calls[:5] // looked at again afterwards
+			}
+			if !slices.Equal(calls, row.calls) {
+				t.Errorf("calls %q, want %q", calls, row.calls)
+			}
+			if m.Verdict != row.verdict || (m.Failure == nil) != (row.obstacle == "") || m.Failure != nil && !strings.Contains(m.Failure.What, row.obstacle) {
+				t.Errorf("%s %+v, want %s %q", m.Verdict, m.Failure, row.verdict, row.obstacle)
+			}
+			if !strings.Contains(strings.Join(m.Did, ""), "loaded the patched module") != (row.obstacle != "" || len(row.calls) == 0) {
+				t.Errorf("did %q", m.Did)
+			}
+		})
+	}
+}

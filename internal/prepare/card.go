@@ -119,7 +119,8 @@ func (a *Asker) answer(ctx context.Context, address string) Answer {
 		return read(a.mstconfig(ctx, address), address)
 	case got.Refusal.Parameter != "":
 		return a.oneByOne(ctx, address)
-	case got.Refusal.Reason == NotUnderstood && out.Good():
+	}
+	if _, reason := Judge(got); reason == NotUnderstood && out.Good() {
 		return a.byJSON(ctx, address, got)
 	}
 	return got

@@ -167,7 +167,6 @@ var generalCapabilities = []capability{
 	{at(0x184, 1), 1},  // modify_rq_counter_set_id
 	{at(0x1a6, 1), 1},  // nic_flow_table
 	{at(0x1aa, 1), 1},  // pcam_reg
-	{at(0x1b2, 1), 1},  // ports_check
 	{at(0x1b4, 1), 1},  // disable_link_up
 	{at(0x1b6, 2), 1},  // port_type: Ethernet
 	{at(0x1b8, 8), 1},  // num_ports

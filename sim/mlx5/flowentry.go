@@ -23,7 +23,7 @@ var (
 
 const (
 	valueBytes = 0x80  // where match_value starts in SET_FLOW_TABLE_ENTRY
-	entryList  = 0x330 // where destinations and then counters start, 8 bytes each
+	entryList  = 0x340 // where destinations and then counters start, 8 bytes each
 	listBytes  = 8
 )
 

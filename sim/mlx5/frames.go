@@ -18,7 +18,8 @@ var (
 
 // Receive is a frame from the wire (Ethernet without its checksum): it is
 // steered and delivered. With queue.ErrNoBuffer nothing was delivered or
-// counted, since a queue had nothing posted: try again, or give it to Lose.
+// counted, since a queue had nothing posted: try again, or give it to Lose. The
+// queue that Linux has while its interface is down is not waited for.
 // Other errors, as ErrLinkDown, are about a frame that is gone.
 func (d *Device) Receive(frame []byte) (steering.Verdict, error) {
 	d.mu.RLock()
@@ -28,7 +29,7 @@ func (d *Device) Receive(frame []byte) (steering.Verdict, error) {
 	}
 	v := d.function.steering.Steer(frame)
 	for _, q := range v.Queues {
-		if errors.Is(d.rings.Posted(q), queue.ErrNoBuffer) {
+		if d.function.objects.usesKind(ref{rq, uint64(q)}, pd) && errors.Is(d.rings.Posted(q), queue.ErrNoBuffer) {
 			return v, queue.ErrNoBuffer
 		}
 	}

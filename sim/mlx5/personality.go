@@ -41,7 +41,7 @@ type ParseGraph struct {
 
 // FlowTables is how much receive steering there is, as base-2 logarithms but for Levels.
 type FlowTables struct {
-	Levels          int `json:"levels"`           // max_ft_level; 64 for what Linux 6.1 and 6.12 chain
+	Levels          int `json:"levels"`           // max_ft_level; Linux asks for the level of each table, up to 67, whatever it is told here
 	LogSize         int `json:"log_size"`         // entries of the largest table: log_max_ft_size
 	LogTables       int `json:"log_tables"`       // log_max_ft_num
 	LogDestinations int `json:"log_destinations"` // of one entry: log_max_destination

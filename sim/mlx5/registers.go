@@ -28,6 +28,7 @@ var registerCommands = []command{
 type register struct {
 	name  string
 	size  int
+	port  bool        // of the port, which the input names
 	asks  []prm.Field // of a read
 	sets  []prm.Field // of a write; nil: not to be written
 	read  func(f *function, in, out []byte) error
@@ -36,13 +37,13 @@ type register struct {
 
 // registers are those that ACCESS_REG knows.
 var registers = map[uint16]*register{
-	0x5002: {name: "PMLP", size: 64, asks: []prm.Field{localPort}, read: readPMLP},
-	0x5003: {name: "PMTU", size: 16, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, pmtuAdmin}, read: readPMTU, write: writePMTU},
-	0x5004: {name: "PTYS", size: 64, asks: []prm.Field{localPort, ptysProtocol}, read: readPTYS},
-	0x5006: {name: "PAOS", size: 16, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, paosAdmin, paosEnable}, read: readPAOS, write: writePAOS},
-	0x5007: {name: "PFCC", size: 32, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, pfccTransmit, pfccReceive}, read: readPFCC, write: writePFCC},
-	0x5008: {name: "PPCNT", size: 256, asks: []prm.Field{localPort, ppcntGroup}, read: readPPCNT},
-	0x507f: {name: "PCAM", size: 112, asks: []prm.Field{pcamFeatures, pcamRegisters}, read: readPCAM},
+	0x5002: {name: "PMLP", size: 64, port: true, asks: []prm.Field{localPort}, read: readPMLP},
+	0x5003: {name: "PMTU", size: 16, port: true, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, pmtuAdmin}, read: readPMTU, write: writePMTU},
+	0x5004: {name: "PTYS", size: 64, port: true, asks: []prm.Field{localPort, ptysProtocol}, read: readPTYS},
+	0x5006: {name: "PAOS", size: 16, port: true, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, paosAdmin, paosEnable}, read: readPAOS, write: writePAOS},
+	0x5007: {name: "PFCC", size: 32, port: true, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, pfccTransmit, pfccReceive}, read: readPFCC, write: writePFCC},
+	0x5008: {name: "PPCNT", size: 256, port: true, asks: []prm.Field{localPort, ppcntGroup}, read: readPPCNT},
+	0x507f: {name: "PCAM", size: 80, asks: []prm.Field{pcamFeatures, pcamRegisters}, read: readPCAM},
 	// The driver says in which order it has its bytes.
 	0x7004: {name: "HOST_ENDIANNESS", size: 16, sets: []prm.Field{at(0, 8)}, write: writeEndianness},
 }
@@ -67,7 +68,7 @@ func (f *function) accessRegister(c *call) error {
 	if why := onlyFields(in, allowed); why != nil {
 		return why
 	}
-	if port := localPort.Get(in); port != 1 && len(allowed) > 0 && allowed[0] == localPort {
+	if port := localPort.Get(in); r.port && port != 1 {
 		return badValue("port %d, there is port 1 only", port)
 	}
 	if c.modifier == writeRegister {
@@ -206,8 +207,8 @@ var (
 	pcamRegisters = at(0x18, 8)
 	pcamMask      = 0x040 // bits: port_access_reg_cap_mask, register 0x5000 in its last bit
 	pcamMaskBits  = 128
-	pcamExtended  = at(0x232, 1) // ptys_extended_ethernet
-	pcamConnector = at(0x23c, 1) // ptys_connector_type
+	pcamExtended  = at(0x1b2, 1) // ptys_extended_ethernet
+	pcamConnector = at(0x1bc, 1) // ptys_connector_type
 )
 
 // readPCAM tells which registers from 0x5000 on there are.

@@ -169,6 +169,11 @@ func (r *registry) swap(o ref, k kind, uses ...ref) {
 	r.rebind(o, uses...)
 }
 
+// usesKind tells whether an object needs one of a kind.
+func (r *registry) usesKind(o ref, k kind) bool {
+	return slices.ContainsFunc(r.objects[o].uses, func(used ref) bool { return used.kind == k })
+}
+
 // remove forgets an object that nobody needs.
 func (r *registry) remove(o ref) {
 	r.rebind(o)

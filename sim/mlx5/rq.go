@@ -50,7 +50,11 @@ func (f *function) createRQ(c *call) error {
 		KeepVLAN:   c.flag(rqKeepVLAN),
 		CounterSet: uint8(c.get(rqCounterSet)),
 	}
-	uses := append(counterUse(q.CounterSet), ref{cq, uint64(q.CQ)}, ref{pd, c.get(wqPD.At(workQueue))})
+	uses := append(counterUse(q.CounterSet), ref{cq, uint64(q.CQ)})
+	// Linux makes one queue without a PD, where frames go while there are no others. Nothing is ever posted to it.
+	if domain := c.get(wqPD.At(workQueue)); domain != 0 {
+		uses = append(uses, ref{pd, domain})
+	}
 	number, err := f.create(rq, uses, func(n uint32) error { return f.rings.CreateRQ(n, q) })
 	c.put(numberField, uint64(number))
 	return err

@@ -41,6 +41,7 @@ type Function struct {
 
 	mu    sync.RWMutex
 	space *space
+	gone  bool
 }
 
 // New makes a function with that device id in a machine. More capabilities come
@@ -61,41 +62,75 @@ func (f *Function) Plug(d Device) { f.device = d }
 func (f *Function) ConfigRead(off int, b []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.gone {
+		ones(b)
+		return
+	}
 	f.space.read(off, b)
+}
+
+// ones is what a read finds where nothing answers.
+func ones(b []byte) {
+	for i := range b {
+		b[i] = 0xff
+	}
 }
 
 // ConfigWrite writes b from byte off of configuration space on.
 func (f *Function) ConfigWrite(off int, b []byte) {
-	f.mu.Lock()
-	f.space.write(off, b)
-	f.mu.Unlock()
-	if i := deviceControl + 1 - off; i >= 0 && i < len(b) && b[i]&(resetBit>>8) != 0 {
+	if f.write(off, b) {
 		f.Reset()
 	}
 }
 
+// write also tells whether b asks for a function level reset.
+func (f *Function) write(off int, b []byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gone {
+		return false
+	}
+	f.space.write(off, b)
+	i := deviceControl + 1 - off
+	return i >= 0 && i < len(b) && b[i]&(resetBit>>8) != 0
+}
+
 // Reset resets configuration space and the device, as the machine's reset and a
-// function level reset do.
+// function level reset do. A function that has vanished is there again.
 func (f *Function) Reset() {
 	f.mu.Lock()
 	f.space.reset()
+	f.gone = false
 	f.mu.Unlock()
 	f.device.Reset()
+}
+
+// Vanish takes the function off its bus, as if the card were pulled out: reads
+// give ones, and nothing else is done, until Reset.
+func (f *Function) Vanish() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone = true
+}
+
+// Vanished tells whether the function is off its bus.
+func (f *Function) Vanished() bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.gone
 }
 
 // enabled says whether all bits of mask are set in the command register.
 func (f *Function) enabled(mask uint16) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.space.word(command)&mask == mask
+	return !f.gone && f.space.word(command)&mask == mask
 }
 
 // BARRead reads BAR 0; ones while memory space is disabled.
 func (f *Function) BARRead(off uint64, b []byte) {
 	if !f.enabled(memoryEnable) {
-		for i := range b {
-			b[i] = 0xff
-		}
+		ones(b)
 		return
 	}
 	split(off, b, f.device.BARRead, func(_ uint64, b []byte) { clear(b) })

@@ -42,13 +42,13 @@ func bluefield(t testing.TB, more ...Capability) (*Function, *device, *bus.Memor
 	return f, d, m
 }
 
-func (f *Function) read(off, n int) uint64 {
+func (f *Function) get(off, n int) uint64 {
 	var b [8]byte
 	f.ConfigRead(off, b[:n])
 	return le.Uint64(b[:])
 }
 
-func (f *Function) write(off, n int, v uint64) {
+func (f *Function) put(off, n int, v uint64) {
 	var b [8]byte
 	le.PutUint64(b[:], v)
 	f.ConfigWrite(off, b[:n])
@@ -75,7 +75,7 @@ func TestTheHeaderIsThatOfTheCard(t *testing.T) {
 		{"ROM", 0x30, 4, 0, "none"},
 		{"interrupt pin", 0x3d, 1, 0, "none"},
 	} {
-		if got := f.read(c.off, c.n); got != c.value {
+		if got := f.get(c.off, c.n); got != c.value {
 			t.Errorf("%s: %#x, not %#x: %s", c.name, got, c.value, c.comment)
 		}
 	}
@@ -83,25 +83,25 @@ func TestTheHeaderIsThatOfTheCard(t *testing.T) {
 
 func TestTheSizeOfBAR0IsFoundAsKernelsDo(t *testing.T) {
 	f, _, _ := bluefield(t)
-	f.write(0x10, 4, 0xffffffff)
-	f.write(0x14, 4, 0xffffffff)
-	if low, high := f.read(0x10, 4), f.read(0x14, 4); low != 0xfe00000c || high != 0xffffffff {
+	f.put(0x10, 4, 0xffffffff)
+	f.put(0x14, 4, 0xffffffff)
+	if low, high := f.get(0x10, 4), f.get(0x14, 4); low != 0xfe00000c || high != 0xffffffff {
 		t.Errorf("all ones read back as %#x %#x", high, low)
 	}
-	f.write(0x10, 4, 0xfa000000)
-	f.write(0x14, 4, 0x8)
-	if got := f.read(0x10, 8); got != 0x8_fa00000c {
+	f.put(0x10, 4, 0xfa000000)
+	f.put(0x14, 4, 0x8)
+	if got := f.get(0x10, 8); got != 0x8_fa00000c {
 		t.Errorf("address %#x", got)
 	}
 }
 
 // list walks the capabilities as a driver does.
 func list(t *testing.T, f *Function) (found []string) {
-	for at := f.read(0x34, 1); at != 0; at = f.read(int(at)+1, 1) {
+	for at := f.get(0x34, 1); at != 0; at = f.get(int(at)+1, 1) {
 		if at < 0x40 || at%4 != 0 || len(found) > 48 {
 			t.Fatalf("capability at %#x behind %q", at, found)
 		}
-		found = append(found, fmt.Sprintf("%#x at %#x", f.read(int(at), 1), at))
+		found = append(found, fmt.Sprintf("%#x at %#x", f.get(int(at), 1), at))
 	}
 	return found
 }
@@ -121,7 +121,7 @@ func TestCapabilities(t *testing.T) {
 		{"function level reset", 0x64, 4, 1 << 28, 1 << 28},
 		{"link can: x16", 0x6c, 4, 0x3f0, 16 << 4},
 		{"link is: x16", 0x72, 2, 0x3f0, 16 << 4},
-		{"link is as fast as it can", 0x72, 2, 0xf, f.read(0x6c, 4) & 0xf},
+		{"link is as fast as it can", 0x72, 2, 0xf, f.get(0x6c, 4) & 0xf},
 		{"64 vectors", 0x9e, 2, 0x7ff, 63},
 		{"table in BAR 0", 0xa0, 4, ^uint64(0), 0x2000},
 		{"pending bits in BAR 0", 0xa4, 4, ^uint64(0), 0x3000},
@@ -129,7 +129,7 @@ func TestCapabilities(t *testing.T) {
 		{"D0", 0x44, 2, 3, 0},
 		{"no extended capabilities", 0x100, 4, ^uint64(0), 0},
 	} {
-		if got := f.read(c.off, c.n) & c.mask; got != c.value {
+		if got := f.get(c.off, c.n) & c.mask; got != c.value {
 			t.Errorf("%s: %#x, not %#x", c.name, got, c.value)
 		}
 	}
@@ -152,14 +152,14 @@ func TestBitsThatADriverWrites(t *testing.T) {
 		{"device id", 0, 4, 0xffffffff, 0xa2dc15b3, 0xa2dc15b3},
 		{"next capability", 0x61, 1, 0, 0x9c, 0x9c},
 	} {
-		if got := f.read(c.off, c.n); got != c.before {
+		if got := f.get(c.off, c.n); got != c.before {
 			t.Errorf("%s: %#x before, not %#x", c.name, got, c.before)
 		}
-		f.write(c.off, c.n, c.write)
-		if got := f.read(c.off, c.n); got != c.reads {
+		f.put(c.off, c.n, c.write)
+		if got := f.get(c.off, c.n); got != c.reads {
 			t.Errorf("%s: %#x written reads back as %#x, not %#x", c.name, c.write, got, c.reads)
 		}
-		f.write(c.off, c.n, c.before)
+		f.put(c.off, c.n, c.before)
 	}
 }
 
@@ -178,15 +178,15 @@ func TestAFunctionLevelResetResetsAll(t *testing.T) {
 		{"without the bit", 0x68, 2, 0x7fff, false},
 	} {
 		f, d, _ := bluefield(t)
-		f.write(4, 2, 6)
-		f.write(c.off, c.n, c.v)
+		f.put(4, 2, 6)
+		f.put(c.off, c.n, c.v)
 		if happened := slices.Equal(d.done, []string{"reset"}); happened != c.happens || !happened && len(d.done) > 0 {
 			t.Errorf("%s: the device saw %q", c.name, d.done)
 		}
-		if got := f.read(4, 2); (got == 0) != c.happens {
+		if got := f.get(4, 2); (got == 0) != c.happens {
 			t.Errorf("%s: command is %#x then", c.name, got)
 		}
-		if f.read(0x68, 2)&0x8000 != 0 {
+		if f.get(0x68, 2)&0x8000 != 0 {
 			t.Errorf("%s: the bit reads as 1", c.name)
 		}
 	}
@@ -194,7 +194,7 @@ func TestAFunctionLevelResetResetsAll(t *testing.T) {
 
 func TestAccessesReachTheDeviceInPieces(t *testing.T) {
 	f, d, _ := bluefield(t)
-	f.write(4, 2, 2)
+	f.put(4, 2, 2)
 	for _, c := range []struct {
 		off  uint64
 		n    int
@@ -236,7 +236,7 @@ func TestAccessesReachTheDeviceInPieces(t *testing.T) {
 
 func TestWithoutMemorySpaceNothingReachesTheDevice(t *testing.T) {
 	f, d, _ := bluefield(t)
-	f.write(4, 2, 4)
+	f.put(4, 2, 4)
 	b := make([]byte, 4)
 	f.BARRead(0, b)
 	f.BARWrite(0, b)
@@ -258,7 +258,7 @@ func TestOnlyABusMasterReachesTheMachine(t *testing.T) {
 	if f.Interrupt(3) || m.Fired(3) > 0 {
 		t.Error("an interrupt before")
 	}
-	f.write(4, 2, 6)
+	f.put(4, 2, 6)
 	for _, err := range use() {
 		if err != nil {
 			t.Error(err)
@@ -270,6 +270,27 @@ func TestOnlyABusMasterReachesTheMachine(t *testing.T) {
 	f.Reset()
 	if !errors.Is(f.Read(0x1000, b), ErrNotMaster) {
 		t.Error("bus master after a reset")
+	}
+}
+
+func TestAFunctionThatVanishedIsNotThere(t *testing.T) {
+	f, d, m := bluefield(t)
+	m.Map(0x1000, 4096)
+	f.put(4, 2, 6)
+	f.Vanish()
+	b := make([]byte, 4)
+	f.BARRead(0, b)
+	f.BARWrite(0, b)
+	f.put(0x68, 2, 0x8000)
+	if f.get(0, 4) != 0xffffffff || !bytes.Equal(b, []byte{0xff, 0xff, 0xff, 0xff}) || len(d.done) > 0 || !f.Vanished() {
+		t.Errorf("configuration %#x, BAR 0 %x, the device saw %q", f.get(0, 4), b, d.done)
+	}
+	if f.Read(0x1000, b) == nil || f.Interrupt(0) {
+		t.Error("it still reaches the machine")
+	}
+	f.Reset()
+	if f.get(0, 4) != 0xa2dc15b3 || f.get(4, 2) != 0 || f.Vanished() {
+		t.Errorf("after a reset %#x", f.get(0, 4))
 	}
 }
 
@@ -295,23 +316,23 @@ func TestACapabilityWithRegistersOfItsOwn(t *testing.T) {
 	if got, want := list(t, f), []string{"0x10 at 0x60", "0x11 at 0x9c", "0x9 at 0xc0", "0x1 at 0x40"}; !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}
-	if got := f.read(0xc0, 4); got != 0x00184009 {
+	if got := f.get(0xc0, 4); got != 0x00184009 {
 		t.Errorf("first dword %#x", got)
 	}
-	if a, b := f.read(0xc8, 4), f.read(0xc8, 4); a != 1 || b != 2 {
+	if a, b := f.get(0xc8, 4), f.get(0xc8, 4); a != 1 || b != 2 {
 		t.Errorf("tickets %d and %d", a, b)
 	}
-	f.write(0xd4, 4, 0x12345678)
-	if got := f.read(0xd4, 4); got != 0x12345678 {
+	f.put(0xd4, 4, 0x12345678)
+	if got := f.get(0xd4, 4); got != 0x12345678 {
 		t.Errorf("data %#x", got)
 	}
-	f.write(0xd4, 2, 0xffff) // half of it: nothing
-	f.write(0xd6, 4, 0xffffffff)
-	f.write(0xc0, 4, 0xffffffff)
-	if got := f.read(0xd4, 4); got != 0x12345678 || f.read(0xc0, 4) != 0x00184009 {
-		t.Errorf("data %#x, first dword %#x", got, f.read(0xc0, 4))
+	f.put(0xd4, 2, 0xffff) // half of it: nothing
+	f.put(0xd6, 4, 0xffffffff)
+	f.put(0xc0, 4, 0xffffffff)
+	if got := f.get(0xd4, 4); got != 0x12345678 || f.get(0xc0, 4) != 0x00184009 {
+		t.Errorf("data %#x, first dword %#x", got, f.get(0xc0, 4))
 	}
-	if got := f.read(0xc5, 2); got != 0xb0c0 {
+	if got := f.get(0xc5, 2); got != 0xb0c0 {
 		t.Errorf("middle of a dword %#x", got)
 	}
 	whole := make([]byte, ConfigSize)

@@ -45,7 +45,7 @@ func (s Step) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (l leg) String() string {
 	text := fmt.Sprintf(" -> TIR %#x", l.tir)
 	if l.size > 1 {
-		text += fmt.Sprintf(" (hash %#010x) -> RQT %#x place %d of %d", l.hash, l.rqt, l.place, l.size)
+		text += fmt.Sprintf(" (hash %#08x) -> RQT %#x place %d of %d", l.hash, l.rqt, l.place, l.size)
 	}
 	return text + fmt.Sprintf(" -> RQ %#x", l.queue)
 }

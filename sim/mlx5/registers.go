@@ -42,8 +42,9 @@ var registers = map[uint16]*register{
 	0x5004: {name: "PTYS", size: 64, port: true, asks: []prm.Field{localPort, ptysProtocol}, read: readPTYS},
 	0x5006: {name: "PAOS", size: 16, port: true, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, paosAdmin, paosEnable}, read: readPAOS, write: writePAOS},
 	0x5007: {name: "PFCC", size: 32, port: true, asks: []prm.Field{localPort}, sets: []prm.Field{localPort, pfccTransmit, pfccReceive}, read: readPFCC, write: writePFCC},
-	0x5008: {name: "PPCNT", size: 256, port: true, asks: []prm.Field{localPort, ppcntGroup}, read: readPPCNT},
+	0x5008: {name: "PPCNT", size: 256, port: true, asks: []prm.Field{localPort, ppcntGroup, ppcntPriority}, read: readPPCNT},
 	0x507f: {name: "PCAM", size: 80, asks: []prm.Field{pcamFeatures, pcamRegisters}, read: readPCAM},
+	0x9014: {name: "MCIA", size: 144, asks: mciaAddress, read: readMCIA},
 	// The driver says in which order it has its bytes.
 	0x7004: {name: "HOST_ENDIANNESS", size: 16, sets: []prm.Field{at(0, 8)}, write: writeEndianness},
 }
@@ -221,6 +222,18 @@ func readPCAM(_ *function, in, out []byte) error {
 	}
 	pcamExtended.Set(out, 1)
 	pcamConnector.Set(out, 1)
+	return nil
+}
+
+var (
+	mciaAddress = []prm.Field{at(0x00, 1), at(0x08, 8), at(0x20, 8), at(0x28, 8), at(0x30, 16), at(0x50, 16)} // lock, module, device, page, address, size
+	mciaStatus  = at(0x18, 8)
+)
+
+// readMCIA: the cable has no memory that could be read.
+func readMCIA(_ *function, _, out []byte) error {
+	const noModule = 1
+	mciaStatus.Set(out, noModule)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package mlx5
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ type recorder struct {
 	leaks      map[string]int
 	teardowns  int
 	resets     int
-	trace      trace
+	trace      io.Writer // nil: none
 }
 
 // Report is a copy of what is known now.
@@ -117,7 +118,9 @@ func (r *recorder) command(now time.Duration, opcode uint16, c *call, err error)
 		r.commands[opcode] = map[Status]int{}
 	}
 	r.commands[opcode][status]++
-	r.trace.add(traced(r.done, now, opcode, c, err))
+	if r.trace != nil {
+		fmt.Fprintln(r.trace, traceLine{r.done, now, opcode, c, err})
+	}
 	if err != nil {
 		r.refused(opcode, asRefusal(err))
 	}

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// theLab is there when FLEXSTEER_LAB is set.
-var theLab *laboratory
-
 func TestMain(m *testing.M) {
 	if os.Getenv("FLEXSTEER_LAB") != "1" {
 		os.Exit(m.Run())
@@ -31,6 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	os.RemoveAll(dir)
+	tellTimes()
 	if tally.passed+tally.failed == 0 {
 		fmt.Println("lab: no experiment has such a name")
 		code = 1

@@ -71,7 +71,7 @@ func (p *places) build() error {
 		return err
 	}
 	for _, argv := range [][]string{
-		{"go", "build", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init"},
+		{"go", "build", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init", "./test/lab/guest/linkwatch"},
 		{"go", "test", "-c", "-o", p.bin + "/hosttest", "./internal/host/hosttest"},
 	} {
 		if err := p.say(argv...); err != nil {
@@ -157,6 +157,7 @@ func (p places) writeImage(kernel, file string) error {
 	t[patchedModule] = image.File{Data: patched, Mode: 0o644}
 	for at, from := range map[string]string{
 		"/init": "init", "/usr/sbin/flexsteerd": "flexsteerd", "/usr/bin/flexsteerctl": "flexsteerctl", "/lab/hosttest": "hosttest",
+		"/lab/linkwatch": "linkwatch",
 	} {
 		data, err := os.ReadFile(filepath.Join(p.bin, from))
 		if err != nil {

@@ -44,6 +44,9 @@ type laboratory struct {
 	images images
 }
 
+// theLab is there when FLEXSTEER_LAB is set.
+var theLab *laboratory
+
 func (l *laboratory) start(b boot) (*session, error) {
 	kernel, initrd, err := l.images.of(b.kernel)
 	if err != nil {

@@ -28,8 +28,6 @@ type Datapath struct {
 	sqs         map[uint32]*sendQueue
 	keys        map[uint32]struct{}
 	outOfBuffer [256]uint64 // by Q counter
-	received    Traffic
-	sent        Traffic
 	violations  []Violation
 	violationAt map[string]int
 
@@ -58,8 +56,8 @@ func New(b bus.Bus, now func() uint64, transmit func(frame []byte)) *Datapath {
 	return d
 }
 
-// Clear destroys all rings and keys, as a function reset does. Counts of ports
-// and Q counters, and violations, stay.
+// Clear destroys all rings and keys, as a function reset does. The counts of Q
+// counters and violations stay.
 func (d *Datapath) Clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,11 +88,11 @@ func (d *Datapath) RevokeKey(key uint32) {
 	delete(d.keys, key)
 }
 
-// Counters is a copy of all counts.
+// Counters is a copy of the counts of all queues.
 func (d *Datapath) Counters() Counters {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := Counters{RQ: map[uint32]RQCounters{}, SQ: map[uint32]SQCounters{}, Received: d.received, Sent: d.sent}
+	c := Counters{RQ: map[uint32]RQCounters{}, SQ: map[uint32]SQCounters{}}
 	for n, q := range d.rqs {
 		c.RQ[n] = q.counters
 	}
@@ -114,21 +112,6 @@ func (d *Datapath) OutOfBuffer(counterSet uint8, clear bool) uint64 {
 		d.outOfBuffer[counterSet] = 0
 	}
 	return n
-}
-
-func (t *Traffic) count(frame []byte) {
-	n := uint64(len(frame))
-	switch {
-	case len(frame) == 0 || frame[0]&1 == 0:
-		t.Unicast++
-		t.UnicastBytes += n
-	case len(frame) >= 6 && [6]byte(frame) == [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}:
-		t.Broadcast++
-		t.BroadcastBytes += n
-	default:
-		t.Multicast++
-		t.MulticastBytes += n
-	}
 }
 
 // word reads a word of a doorbell record.

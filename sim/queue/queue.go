@@ -107,13 +107,6 @@ type Frame struct {
 	Tag      uint32 // flow tag, 24 bits
 }
 
-// Traffic counts frames, and bytes without FCS, by destination address.
-type Traffic struct {
-	Unicast, UnicastBytes     uint64
-	Multicast, MulticastBytes uint64
-	Broadcast, BroadcastBytes uint64
-}
-
 // RQCounters counts one receive queue since it was made.
 type RQCounters struct {
 	Frames, Bytes uint64 // delivered
@@ -129,12 +122,10 @@ type SQCounters struct {
 	Errors        uint64 // requests refused: each one stops the queue
 }
 
-// Counters is a copy of all counts.
+// Counters is a copy of the counts of all queues, by number.
 type Counters struct {
-	RQ       map[uint32]RQCounters
-	SQ       map[uint32]SQCounters
-	Received Traffic // delivered to all queues, those that are gone too
-	Sent     Traffic
+	RQ map[uint32]RQCounters
+	SQ map[uint32]SQCounters
 }
 
 // Violation is something that the driver must not do, or memory that it named

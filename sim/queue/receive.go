@@ -67,7 +67,6 @@ func (d *Datapath) Receive(rq uint32, f Frame) error {
 		d.receiveCQE(&f, q.n, counter, frame, tci, tagged)
 		q.counters.Frames++
 		q.counters.Bytes += uint64(len(f.Bytes))
-		d.received.count(f.Bytes)
 	case errors.Is(err, ErrTooLong):
 		// The driver starts a recovery for other syndromes only: this one leaves the queue as it is.
 		d.newErrorCQE(cqeReceiveError, syndromeLength, q.n, counter)

@@ -97,7 +97,8 @@ func (d *Datapath) request(q *sendQueue) error {
 	if err != nil {
 		return d.fail(q, err.(failure), word, counter)
 	}
-	d.countSent(q)
+	q.counters.Frames += uint64(len(d.out.ends))
+	q.counters.Bytes += uint64(len(d.out.bytes))
 	if w[11]&0x0c != 0x08 { // no completion asked for
 		return nil
 	}
@@ -116,14 +117,6 @@ func (d *Datapath) fail(q *sendQueue, f failure, word uint32, counter uint16) er
 	q.state = ERR
 	d.newErrorCQE(cqeRequestError, f.syndrome, word, counter)
 	return errors.Join(d.violate("send queue %#x: %s", q.n, f.text), d.complete(q.cq))
-}
-
-func (d *Datapath) countSent(q *sendQueue) {
-	d.out.each(func(frame []byte) {
-		q.counters.Frames++
-		q.counters.Bytes += uint64(len(frame))
-		d.sent.count(frame)
-	})
 }
 
 // fetch reads the request at our counter. What it returns is as long as the

@@ -57,9 +57,12 @@ func TestFramesLeaveInOrderThroughSeveralRoundsAndPages(t *testing.T) {
 		}
 	}
 	g.noViolations()
-	c := g.d.Counters()
-	if q := c.SQ[s.n]; q.Frames != 500 || q.Requests != 500 || c.Sent.Unicast != 500 || c.Sent.UnicastBytes != q.Bytes {
-		t.Errorf("%+v", c)
+	bytes := uint64(0)
+	for _, f := range want {
+		bytes += uint64(len(f))
+	}
+	if q := g.d.Counters().SQ[s.n]; q != (queue.SQCounters{Requests: 500, Frames: 500, Bytes: bytes}) {
+		t.Errorf("%+v", q)
 	}
 }
 
@@ -378,6 +381,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		}},
 		{"many with an inline header", operation, func(g *guest, s *sendQueue) []byte {
 			return s.request(multiSend, true, eth(0, 0, f), g.data(data))
+		}},
+		{"many of which one has no memory", protection, func(g *guest, s *sendQueue) []byte {
+			return s.request(multiSend, true, eth(0, 0, nil), g.data(f), be.AppendUint64(append(u32(60), u32(key)...), 0xdead0000))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flexsteer/flexsteer/internal/prepare"
 	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
@@ -25,6 +26,8 @@ type app struct {
 	out, errOut io.Writer
 	open        func() (machine, error)
 	opened      machine
+	exec        prepare.Run
+	isRoot      bool
 
 	root       string   // where /etc, /run and /usr are
 	configDirs []string // instead of the search path, most important first
@@ -57,7 +60,7 @@ run: wrong usage, or something is missing.`,
 	a.jsonFlag(root)
 	root.AddCommand(
 		newList(a), newStatus(a), newRules(a), newCheck(a), newPlan(a), newSimulate(a), newGenerate(a),
-		newCat(a), newEdit(a), newReload(a), newFlush(a), newVersion(a),
+		newCat(a), newEdit(a), newReload(a), newFlush(a), newFirmware(a), newPrepare(a), newVersion(a),
 	)
 	return root
 }
@@ -98,8 +101,8 @@ func (a *app) kernel() (machine, error) {
 	if err != nil {
 		return nil, cannot(fmt.Errorf("ask the kernel: %w", err))
 	}
-	a.opened = m
-	return m, nil
+	a.opened = informed{m, a.facts()}
+	return a.opened, nil
 }
 
 func (a *app) close() {

@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/flexsteer/flexsteer/internal/host"
+	"github.com/flexsteer/flexsteer/internal/prepare"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
@@ -28,13 +29,14 @@ const (
 	exitCannot = 2 // wrong usage, or something that is needed is missing
 )
 
-func main() { os.Exit(run(openHost)) }
+func main() { os.Exit(run(openHost, os.Geteuid() == 0)) }
 
 func openHost() (machine, error) { return host.Open(nil) }
 
-// run executes the command line over the machine that open gives.
-func run(open func() (machine, error)) int {
-	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, open: open}
+// run executes the command line over the machine that open gives, with the
+// rights of root or without.
+func run(open func() (machine, error), root bool) int {
+	a := &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr, open: open, exec: prepare.Exec, isRoot: root}
 	err := newRoot(a).Execute()
 	a.close()
 	return a.finish(err)

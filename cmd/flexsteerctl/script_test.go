@@ -30,7 +30,7 @@ import (
 // describes in place of the real one.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"flexsteerctl": func() { os.Exit(run(openDescribed)) },
+		"flexsteerctl": func() { os.Exit(run(openDescribed, os.Getenv("USER") == "root")) },
 		"flexsteerd":   standInDaemon,
 		"replace":      standInEditor,
 	})
@@ -41,11 +41,16 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	saved, err := filepath.Abs("../../internal/prepare/testdata/mstconfig/real-4.21")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("KERNEL", filepath.Join(e.WorkDir, "kernel"))
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("MSTCONFIG", saved)
 			e.Setenv("LANG", "C")
 			return nil
 		},
@@ -116,6 +121,8 @@ func (d described) QueueCounters(l steer.Link) ([]uint64, error) {
 //	stock NAME              the driver is not patched
 //	busy NAME               udev has not finished with it
 //	altname NAME OTHER
+//	path NAME PATH          udev's ID_PATH
+//	vf NAME
 //	rule NAME LOC PROTO VALUE MASK QUEUE
 //	tos NAME LOC            a rule that no entry makes
 //	unprivileged
@@ -155,6 +162,10 @@ func describe(k *hosttest.Kernel, words []string) error {
 		k.Port(name).Link.Ready = false
 	case "altname":
 		k.Port(name).Link.AltNames = words[2:]
+	case "path":
+		k.Port(name).Link.Path = words[2]
+	case "vf":
+		k.Port(name).Link.Kind = steer.VF
 	case "rule":
 		var loc steer.Loc
 		var r steer.Rule

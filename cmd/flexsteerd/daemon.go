@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/flexsteer/flexsteer/internal/host"
+	"github.com/flexsteer/flexsteer/internal/prepare"
 	"github.com/flexsteer/flexsteer/internal/report"
 	"github.com/flexsteer/flexsteer/pkg/reconcile"
 )
 
 // serve runs until a signal ends it. The rules stay as they are then.
 func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
-	machine, release, err := s.open()
+	machine, release, err := s.open(log)
 	if err != nil {
 		return err
 	}
@@ -38,29 +39,39 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 	}()
 
 	ctx, stop := context.WithCancel(context.Background())
-	looped, watched := make(chan struct{}), make(chan error, 1)
+	looped, watched, factsWatched := make(chan struct{}), make(chan error, 1), make(chan struct{})
 	taken := d.load()
 	go func() { d.loop.Run(ctx); close(looped) }()
 	go func() { watched <- host.Watch(ctx, d.loop.Wake) }()
-	defer func() { stop(); <-looped }()
+	go func() { d.watchFacts(ctx, machine.store); close(factsWatched) }()
+	defer func() { stop(); <-looped; <-factsWatched }()
 
 	<-taken
 	d.notify.ready()
 	return d.wait(signals, watched)
 }
 
+// watchFacts wakes the loop when the prerequisites are found out anew. Without
+// that they are read at the next event or resync.
+func (d *daemon) watchFacts(ctx context.Context, store prepare.Store) {
+	if err := store.Watch(ctx, d.loop.Wake); err != nil {
+		d.log.Warn("changes of prerequisites are seen at the next resync only: " + err.Error())
+	}
+}
+
 // open makes this the one daemon of the runtime directory and opens the machine.
-func (s *settings) open() (machine *host.Host, release func(), err error) {
+func (s *settings) open(log *slog.Logger) (m *machine, release func(), err error) {
 	held, err := lock(s.runtimeDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	machine, err = host.Open(os.DirFS(s.rootDir()))
+	h, err := host.Open(os.DirFS(s.rootDir()))
 	if err != nil {
 		held.Close()
 		return nil, nil, err
 	}
-	return machine, func() { machine.Close(); held.Close() }, nil
+	m = &machine{Host: h, store: prepare.Store{Root: s.rootDir()}, log: log}
+	return m, func() { h.Close(); held.Close() }, nil
 }
 
 type daemon struct {
@@ -127,7 +138,7 @@ func once(s settings, log *slog.Logger, stdout io.Writer) int {
 }
 
 func converge(s settings, log *slog.Logger) (reconcile.Status, error) {
-	machine, release, err := s.open()
+	machine, release, err := s.open(log)
 	if err != nil {
 		return reconcile.Status{}, err
 	}

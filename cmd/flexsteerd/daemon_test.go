@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/flexsteer/flexsteer/internal/prepare"
 	"github.com/flexsteer/flexsteer/internal/report"
 	"github.com/flexsteer/flexsteer/pkg/reconcile"
 )
@@ -270,6 +271,32 @@ func TestABadConfigurationAtTheStartLeavesTheDaemonUp(t *testing.T) {
 	}
 	if s := d.status(); s.Generation != 0 || s.Reloads != 1 {
 		t.Errorf("generation %d, reloads %d; want 0 and 1", s.Generation, s.Reloads)
+	}
+	d.stop()
+}
+
+// TestFactsAreReadWhenTheyCome: well before the next resync. These cannot be
+// used, which is said once; steering goes on.
+func TestFactsAreReadWhenTheyCome(t *testing.T) {
+	d := newTrial(t)
+	d.configure(goodConfig)
+	d.start()
+	d.until("READY=1")
+	file := filepath.Join(d.root, prepare.FactsFile)
+	for _, version := range []string{"98", "99"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file+".new", []byte(`{"version": `+version+`}`), 0o644), os.Rename(file+".new", file)); err != nil {
+			t.Fatal(err)
+		}
+		want := "prerequisites.json: prerequisites: format version " + version + ", but this program reads version 1; going on without them"
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(d.log(), want); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("no %q in the log:\n%s", want, d.log())
+			}
+		}
+	}
+	d.reload()
+	if n := strings.Count(d.log(), "format version 99"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, d.log())
 	}
 	d.stop()
 }

@@ -24,6 +24,7 @@ type Card struct {
 	Settings  []Setting `json:"settings,omitempty"`
 	DPU       bool      `json:"dpu,omitempty"`               // its own cores own it: a reboot of the host does not reload the firmware
 	Stuck     bool      `json:"reboot_not_enough,omitempty"` // the same was pending in an earlier boot
+	Cold      bool      `json:"power_cycle,omitempty"`       // by mstconfig's word at the set: a reboot will not do
 	AskedAt   time.Time `json:"asked_at,omitzero"`
 }
 

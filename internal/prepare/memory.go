@@ -19,6 +19,7 @@ type Memory struct {
 type Waiting struct {
 	Since    string    `json:"boot_id"` // the boot in which that was first seen
 	Settings []Setting `json:"settings"`
+	Ending   Ending    `json:"ending,omitempty"` // of the set that made them, where it was ours
 }
 
 // ParseMemory reads what Encode wrote. What cannot be read is nothing known.
@@ -48,22 +49,32 @@ func (m *Memory) Recall(boot string, c *Card) {
 		delete(m.Waiting, c.PCI)
 	case known && slices.Equal(was.Settings, c.Settings):
 		c.Stuck = was.Since != boot
+		c.ended(was.Ending)
 	default:
-		m.note(boot, c)
+		m.wait(c.PCI, Waiting{Since: boot, Settings: c.Settings})
 	}
 }
 
-// note starts to wait: what is set now needs one boot.
-func (m *Memory) note(boot string, c *Card) {
+func (m *Memory) wait(address string, w Waiting) {
 	if m.Waiting == nil {
 		m.Waiting = map[string]Waiting{}
 	}
-	m.Waiting[c.PCI] = Waiting{Since: boot, Settings: c.Settings}
+	m.Waiting[address] = w
 }
 
-// Renew forgets what was pending before, since the settings were just set.
-func (m *Memory) Renew(boot string, c *Card) {
+// Renew begins to count boots anew, since the settings were just made, and mstconfig
+// said what must happen then.
+func (m *Memory) Renew(boot string, c *Card, end Ending) {
 	delete(m.Waiting, c.PCI)
 	c.Stuck = false
-	m.Recall(boot, c)
+	if c.Verdict == Pending {
+		c.ended(end)
+		m.wait(c.PCI, Waiting{Since: boot, Settings: c.Settings, Ending: end})
+	}
+}
+
+// ended notes that a reboot will not do.
+func (c *Card) ended(end Ending) {
+	c.Cold = c.Cold || end == PowerCycle
+	c.DPU = c.DPU || end == NoPrepare
 }

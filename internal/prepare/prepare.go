@@ -11,10 +11,10 @@ import (
 
 // Plan is what a run of prepare may do and should look at.
 type Plan struct {
-	Install  bool     // build and install the module where it is missing
-	Checked  bool     // the configuration says that the daemon heeds the firmware settings
-	Ask      bool     // ask the cards
-	Only     []string // PCI functions whose cards to ask, and nothing else; nil: everything
+	Install bool     // build and install the module where it is missing
+	Checked bool     // the configuration says that the daemon heeds the firmware settings
+	Ask     bool     // ask the cards
+	Only    []string // PCI functions whose cards to ask, and nothing else; nil: everything
 }
 
 // Preparer runs a Plan and leaves its facts in the Store.
@@ -92,6 +92,23 @@ func (p *Preparer) ask(ctx context.Context, plan Plan, f *Facts, began time.Time
 	return nil
 }
 
+// Renew asks a card right after its settings were made, which is a new start for
+// the count of boots.
+func (p *Preparer) Renew(ctx context.Context, c Card, end Ending) (Card, error) {
+	lock, err := p.Store.Lock()
+	if err != nil {
+		return c, err
+	}
+	defer lock.Close()
+	facts, _ := p.Store.Facts()
+	facts.Boot = bootID(p.Machine.FS)
+	memory := p.Store.Memory()
+	c = p.Asker.Ask(ctx, c)
+	memory.Renew(facts.Boot, &c, end)
+	facts.Put(c)
+	return c, errors.Join(p.write(&facts), p.Store.WriteMemory(memory))
+}
+
 func (p *Preparer) write(f *Facts) error {
 	f.WrittenAt = p.Asker.now().UTC()
 	return p.Store.WriteFacts(*f)
@@ -107,6 +124,8 @@ func (p *Preparer) Reload(ctx context.Context) (Module, error) {
 	defer lock.Close()
 	facts, _ := p.Store.Facts()
 	facts.Boot = bootID(p.Machine.FS)
-	facts.Module = p.Machine.Reload(ctx, p.Machine.Look(ctx))
+	mod := p.Machine.Look(ctx)
+	mod.Did = facts.Module.Did
+	facts.Module = p.Machine.Reload(ctx, mod)
 	return facts.Module, p.write(&facts)
 }

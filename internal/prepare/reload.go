@@ -17,8 +17,6 @@ import (
 // nothing may use any of them.
 func (m *Machine) Obstacles(mod Module) (why []string) {
 	switch {
-	case mod.Verdict != ModuleInstalled:
-		return []string{"there is no patched module that waits to be loaded (" + string(mod.Verdict) + ")"}
 	case !mod.Running.Present:
 		return []string{"no mlx5_core is loaded"}
 	case !exists(m.FS, path.Join(moduleDir, "refcnt")):
@@ -78,9 +76,13 @@ func (m *Machine) users(name string) (users, busy []string) {
 	return users, busy
 }
 
-// Reload loads the patched module in place of the stock one, if nothing stands
-// against it. Whatever fails, some mlx5_core is loaded again afterwards.
+// Reload loads the patched module in place of the stock one, if one is installed
+// and nothing stands against it. Whatever fails, some mlx5_core is loaded again
+// afterwards.
 func (m *Machine) Reload(ctx context.Context, mod Module) Module {
+	if mod.Verdict != ModuleInstalled {
+		return mod
+	}
 	if why := m.Obstacles(mod); len(why) > 0 {
 		mod.Failure = &Failure{What: "the stock module was not exchanged: " + strings.Join(why, "; ")}
 		return mod

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -71,4 +72,25 @@ func (a *Asker) Backup(ctx context.Context, c Card, file string) (empty bool, er
 		return false, fmt.Errorf("mstconfig backup: it wrote nothing to %s", file)
 	}
 	return false, os.Chmod(file, 0o600)
+}
+
+// Wanted is the value that a setting should have, as mstconfig prints it.
+func Wanted(name string) string {
+	for _, w := range wanted {
+		if w.name == name {
+			return w.shown
+		}
+	}
+	return ""
+}
+
+// NextRight reports whether the next boot is right already: nothing is to be set.
+func (c Card) NextRight() bool {
+	return c.Verdict == Right || c.Verdict == Pending || c.Verdict == CurrentUnknown && nextRight(c.Settings)
+}
+
+// Settable reports whether the settings were read, and may be changed.
+func (c Card) Settable() bool {
+	readOnly := slices.ContainsFunc(c.Settings, func(s Setting) bool { return s.ReadOnly })
+	return (c.Verdict == ToSet || c.Verdict == WillBeLost || c.Verdict == CurrentUnknown) && !readOnly
 }

@@ -203,8 +203,8 @@ func TestACardThatCannotBeAskedKeepsTheMemory(t *testing.T) {
 	}
 	m := Store{w.root}.Memory()
 	c := Card{PCI: w.mst.address, Verdict: Pending, Settings: m.Waiting[w.mst.address].Settings, Stuck: true}
-	m.Renew("boot-now", &c)
-	if c.Stuck || m.Waiting[c.PCI].Since != "boot-now" {
+	m.Renew("boot-now", &c, PowerCycle)
+	if c.Stuck || !c.Cold || m.Waiting[c.PCI].Since != "boot-now" {
 		t.Errorf("set anew, one boot may be tried: %+v %+v", c, m)
 	}
 }

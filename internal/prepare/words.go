@@ -141,7 +141,7 @@ func (c Card) load() string {
 	switch {
 	case c.DPU:
 		return "power cycle the machine: the card is in DPU mode, and a reboot of the host does not reload its firmware; or run: " + reset
-	case c.Stuck:
+	case c.Stuck, c.Cold:
 		return "power cycle the machine, or run: " + reset
 	}
 	return "reboot; or run: " + reset

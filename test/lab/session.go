@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -114,19 +113,31 @@ func (s *session) load(d driver) error {
 	return s.settle()
 }
 
+// Where cards are in the guest: behind the first root port, and behind the one
+// for a card that is plugged in later.
+const (
+	cardAt    = "0000:01:00.0"
+	pluggedAt = "0000:02:00.0"
+)
+
 // findLink waits for the netdev of the first card.
-func (s *session) findLink() error {
-	r, err := s.vm.Guest.Do(guest.Request{Do: "glob", Path: "/sys/bus/pci/devices/0000:01:00.0/net/*", TimeoutMS: int(patience.Milliseconds())}, 2*patience)
+func (s *session) findLink() (err error) {
+	s.link, s.mac, err = s.linkAt(cardAt)
+	return err
+}
+
+// linkAt waits for the netdev of the card at a PCI address.
+func (s *session) linkAt(device string) (link, mac string, err error) {
+	pattern := path.Join("/sys/bus/pci/devices", device, "net/*")
+	r, err := s.vm.Guest.Do(guest.Request{Do: "glob", Path: pattern, TimeoutMS: int(patience.Milliseconds())}, 2*patience)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	if len(r.Paths) != 1 {
-		return errors.New("mlx5_core has made no link for the card")
+		return "", "", fmt.Errorf("mlx5_core has made no link for the card at %s", device)
 	}
-	s.link = path.Base(r.Paths[0])
-	mac, err := s.run("cat", "/sys/class/net/"+s.link+"/address")
-	s.mac = strings.TrimSpace(mac)
-	return err
+	mac, err = s.run("cat", r.Paths[0]+"/address")
+	return path.Base(r.Paths[0]), strings.TrimSpace(mac), err
 }
 
 func (s *session) linkUp() error {
@@ -159,6 +170,16 @@ func (s *session) settle() error {
 			return fmt.Errorf("the card holds objects that it did not hold before the rules: %s", differences(s.baseline, last))
 		}
 	}
+}
+
+// plug starts one more card and plugs it in.
+func (s *session) plug(personality string) (*card.Card, error) {
+	c, err := card.Start(s.lab.places.flexsim, filepath.Join(s.dir, fmt.Sprintf("card%d", 1+len(s.extra))), personality)
+	if err != nil {
+		return nil, err
+	}
+	s.extra = append(s.extra, c)
+	return c, s.vm.AddCard(c.Socket)
 }
 
 func differences(want, got map[string]int) string {

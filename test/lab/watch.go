@@ -108,15 +108,21 @@ var times struct {
 	rows []string
 }
 
-// Took notes for the table at the end how long something took in the guest:
-// from what happened, or the event of a link, to all rules in place.
-func (m *Machine) Took(what string, rules int, from, to Change) {
+// Took notes for the table at the end how long rules were gone, from their loss
+// or the one thing that happened, and, if the link told of something (else a
+// zero Change), how long they took from there.
+func (m *Machine) Took(what string, rules int, loss, event, done Change) {
 	m.Helper()
-	took := to.At - from.At
-	m.note("took: %s: %d rules in %v, from %+v to %+v", what, rules, took, from, to)
+	since := func(c Change) string {
+		if c == (Change{}) {
+			return "-"
+		}
+		return fmt.Sprintf("%.3f s", (done.At - c.At).Seconds())
+	}
+	m.note("%s: %d rules, lost by %+v, told by %+v, complete with %+v", what, rules, loss, event, done)
 	times.Lock()
 	defer times.Unlock()
-	times.rows = append(times.rows, fmt.Sprintf("%-6s %-62s %5d %9.3f s", m.boot.kernel, what, rules, took.Seconds()))
+	times.rows = append(times.rows, fmt.Sprintf("%-6s %-52s %5d %12s %12s", m.boot.kernel, what, rules, since(event), since(loss)))
 }
 
 // tellTimes prints the table.
@@ -126,8 +132,8 @@ func tellTimes() {
 	if len(times.rows) == 0 {
 		return
 	}
-	fmt.Println("lab: how long rules took to be right again, by the guest's clock (emulated CPUs, host busy)")
-	fmt.Printf("%-6s %-62s %5s %11s\n", "kernel", "from ... to all rules in place", "rules", "took")
+	fmt.Println("lab: the time until all rules were in place again, by the guest's clock (emulated CPUs, a busy host)")
+	fmt.Printf("%-6s %-52s %5s %12s %12s\n", "kernel", "after", "rules", "since event", "since loss")
 	for _, row := range times.rows {
 		fmt.Println(row)
 	}

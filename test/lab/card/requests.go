@@ -71,9 +71,10 @@ func (c *Card) Inject(f Fault) error {
 // ClearFaults disarms all.
 func (c *Card) ClearFaults() error { return c.Do(map[string]any{"do": "clear-faults"}, nil) }
 
-// SetHealth has the card report a syndrome in its health buffer.
-func (c *Card) SetHealth(syndrome int) error {
-	return c.Do(map[string]any{"do": "health", "syndrome": syndrome}, nil)
+// SetHealth has the card report a syndrome in its health buffer (0: none), and
+// ask for a reset.
+func (c *Card) SetHealth(syndrome int, requestReset bool) error {
+	return c.Do(map[string]any{"do": "health", "syndrome": syndrome, "request_reset": requestReset}, nil)
 }
 
 // Reset is a reset of the card from outside, and Vanish its sudden end.
@@ -102,6 +103,8 @@ type Report struct {
 	Alive      map[string]int `json:"alive"`  // objects, by kind
 	Leaks      map[string]int `json:"leaks"`  // objects alive when the driver took its leave, by kind
 	Driver     string         `json:"driver"` // as it calls itself
+
+	Commands map[string]map[string]int `json:"commands"` // by name and status
 }
 
 // Violation is something that a real card would not take.

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Steered is a machine whose link is steered by flexsteerd with
+// examples/protocol-253.yaml, beside a rule that somebody else made.
+type Steered struct {
+	*Machine
+	Daemon  Daemon
+	Watch   *Watch
+	Foreign int // queue of the foreign rule, for UDP packets to port 4000
+
+	index int            // of the link
+	rules map[int]string // all rules, by location
+}
+
+// What Steered has: rules of ours, and the location of the other one.
+const (
+	ownRules = 32
+	foreign  = 1000
+)
+
+// resync has flexsteerd look every second, which is the shortest: nothing tells
+// it that a rule is gone.
+const resync = "daemon: {resync: 1s}\n"
+
+// Steer makes it so, and sees that packets go where the rules say.
+func (m *Machine) Steer() *Steered {
+	m.Helper()
+	s := &Steered{Machine: m}
+	s.Foreign = Away(m.DefaultQueue(s.udp()))
+	m.Ethtool("-N", "flow-type", "udp4", "dst-port", "4000", "action", fmt.Sprint(s.Foreign), "loc", fmt.Sprint(foreign))
+	m.Configure("flexsteerd.yaml", resync)
+	s.Daemon = m.Daemon(m.Example("protocol-253.yaml"))
+	m.Becomes("configured", ownRules)
+	s.Watch = m.Watch()
+	s.index = s.Watch.First(counts("rules", m.Link, ownRules+1)).Index
+	s.Watch.Mark()
+	s.rules = m.RuleTexts()
+	s.Right()
+	return s
+}
+
+// udp is a packet to port 4000.
+func (s *Steered) udp() []byte {
+	s.Helper()
+	return s.IPv4(17, nil, 0x10, 0, 0x0f, 0xa0, 0, 8, 0, 0)
+}
+
+// Right sends packets: each word to its queue, for both families, and the
+// foreign rule's too if there is one.
+func (s *Steered) Right() {
+	s.Helper()
+	s.Arrive(s.Generate(pairOfHosts("253", "ipv4", 160), pairOfHosts("253", "ipv6", 160)), Each(20))
+	if _, there := s.RuleTexts()[foreign]; there {
+		s.Arrive(s.Capture(s.udp()), Only(s.Foreign, 1))
+	}
+}
+
+// Untouched checks that all rules are there that were there first, the foreign
+// one too, and that no count of rules ever was another one.
+func (s *Steered) Untouched() {
+	s.Helper()
+	if got := s.RuleTexts(); !maps.Equal(got, s.rules) {
+		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, s.rules))
+	}
+	for _, c := range s.Watch.Since() {
+		if c.What == "rules" && c.Count != ownRules+1 {
+			s.must(fmt.Errorf("the rules changed on the way: %+v", s.Watch.Since()))
+		}
+	}
+	s.Becomes("configured", ownRules)
+	s.Right()
+}
+
+// Restored waits until our rules are there again, after the driver has lost all,
+// and notes the time. The foreign rule stays lost: nobody may bring it back.
+func (s *Steered) Restored(what string) {
+	s.Helper()
+	loss := s.Watch.First(func(c Change) bool {
+		return c.Index == s.index && (c.What == "gone" || c.What == "rules" && c.Count < ownRules)
+	})
+	event := s.Watch.After(loss, func(c Change) bool { return c.What == "link" && c.State != "gone" })
+	done := s.Watch.After(event, func(c Change) bool { return c.What == "rules" && c.Count == ownRules })
+	s.Took(what, ownRules, loss, event, done)
+	s.Rediscover()
+	s.Becomes("configured", ownRules)
+	want := maps.Clone(s.rules)
+	delete(want, foreign)
+	if got := s.RuleTexts(); !maps.Equal(got, want) {
+		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, want))
+	}
+	s.Right()
+}
+
+// RuleTexts is each rule as ethtool tells it, by location.
+func (m *Machine) RuleTexts() map[int]string {
+	m.Helper()
+	texts := map[int]string{}
+	for _, block := range strings.Split(m.Ethtool("-n"), "\n\n") {
+		if at := filter.FindStringSubmatch(block); at != nil {
+			texts[m.number(at[1])] = strings.TrimSpace(block)
+		}
+	}
+	return texts
+}
+
+// Rediscover finds the link of the card again after it came back, perhaps by
+// another name, and brings it up.
+func (m *Machine) Rediscover() {
+	m.Helper()
+	m.must(m.findLink())
+	m.must(m.linkUp())
+	m.Link, m.MAC = m.link, m.mac
+}
+
+// Plug plugs one more card into the machine, and returns the machine as seen by
+// that card: Link, MAC, rules and packets are the new one's.
+func (m *Machine) Plug(personality string) *Machine {
+	m.Helper()
+	c, err := m.plug(personality)
+	m.must(err)
+	view := *m.session
+	view.card = c
+	view.link, view.mac, err = m.linkAt(pluggedAt)
+	m.must(err)
+	return &Machine{T: m.T, session: &view, Link: view.link, MAC: view.mac, experiment: m.experiment, folder: m.folder}
+}

@@ -228,6 +228,11 @@ func consistent(t *testing.T, s *State) {
 				broken("groups")
 			}
 			end, used = int(g.End), used+g.used
+			for key, same := range g.byValue {
+				if len(same) == 0 || same[0].key != key {
+					broken("entries by value")
+				}
+			}
 			for _, m := range g.compare.samples {
 				if !s.samples[m.id] {
 					broken("a sample is gone")

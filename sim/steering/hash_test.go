@@ -76,6 +76,8 @@ func TestAHashLeavesOutWhatAPacketDoesNotHave(t *testing.T) {
 		return Hash{Function: HashToeplitz, Key: rssKey, L3: l3, L4: l4, Fields: fields}
 	}
 	tcpV4, udpV4 := to4(6, tcp(1000, 80, 16, 0)), to4(17, udp(1000, 80))
+	symmetric := toeplitzOf(0, 1, HashSrcIP|HashDstPort)
+	symmetric.Symmetric = true
 	fragment := udpV4
 	fragment.more = true
 	later := to6(17, udp(1000, 80))
@@ -96,6 +98,7 @@ func TestAHashLeavesOutWhatAPacketDoesNotHave(t *testing.T) {
 		{"UDP that is cut short", toeplitzOf(0, 1, 15), to4(17, []byte{1, 2, 3, 4, 0, 9, 0}), ip4, toeplitzOf(0, 1, 3)},
 		{"destination port only", toeplitzOf(0, 1, HashDstPort), udpV4, 2 << 6, toeplitzOf(0, 1, HashDstPort)},
 		{"source address only", toeplitzOf(0, 1, HashSrcIP), udpV4, 1, toeplitzOf(0, 0, HashSrcIP)},
+		{"symmetric, of one of each pair", symmetric, udpV4, 1 | 2<<6, toeplitzOf(0, 1, HashSrcIP|HashDstPort)},
 		{"IPv6 at a TIR for IPv4", toeplitzOf(0, 1, 15), to6(17, udp(1, 2)), 0, toeplitzOf(0, 0, 0)},
 		{"no IP", toeplitzOf(0, 1, 15), wire{l4: make([]byte, 50)}, 0, toeplitzOf(0, 0, 0)},
 		{"no fields", toeplitzOf(0, 0, 0), tcpV4, 0, toeplitzOf(0, 1, 0)},

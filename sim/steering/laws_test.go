@@ -3,6 +3,7 @@
 package steering
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
@@ -48,6 +49,7 @@ type naiveCondition struct {
 	name        string // a field, "first tag", "second tag" or "sample"
 	mask, value uint64 // of tags: 0 none, 1 C, 2 S
 	sample      uint32
+	pair        string // of misc4
 }
 
 type naiveNode struct {
@@ -57,8 +59,8 @@ type naiveNode struct {
 }
 
 type naiveStep struct {
-	table uint32
-	index int
+	table        uint32
+	index, rival int
 }
 
 type naiveVerdict struct {
@@ -73,12 +75,16 @@ func (n *naive) steer(w wire) (v naiveVerdict) {
 		t := n.tables[at]
 		i := slices.IndexFunc(t.rows, func(r naiveRow) bool { return n.matches(r, w) })
 		if i < 0 {
-			v.path = append(v.path, naiveStep{t.id, -1})
+			v.path = append(v.path, naiveStep{t.id, -1, -1})
 			at = t.miss
 			continue
 		}
 		r := t.rows[i]
-		v.path = append(v.path, naiveStep{t.id, int(r.index)})
+		rival := slices.IndexFunc(t.rows[i+1:], func(o naiveRow) bool { return slices.Equal(o.conditions, r.conditions) })
+		if rival >= 0 {
+			rival = int(t.rows[i+1+rival].index)
+		}
+		v.path = append(v.path, naiveStep{t.id, int(r.index), rival})
 		v.queues = append(v.queues, r.queues...)
 		v.dropped = r.drop
 		if r.tag != 0 {
@@ -185,10 +191,13 @@ func (w *world) makeTable(i int, level uint8) {
 	miss, missID := w.onward(i)
 	t := &w.tables[i]
 	t.id, t.miss = w.table(level, 10, missID), miss
-	for _, slot := range w.r.Perm(8)[:w.r.IntN(6)] {
+	var criteria []naiveCondition
+	for _, slot := range w.r.Perm(8)[:w.r.IntN(7)] {
 		start := uint32(slot*128 + w.r.IntN(64))
-		criteria := w.criteria()
-		g := w.device.group(t.id, start, start+uint32(w.r.IntN(64)), maskOf(criteria, w.r))
+		if w.r.IntN(3) > 0 { // else the same as another group's
+			criteria = w.criteria()
+		}
+		g := w.device.group(t.id, start, start+uint32(w.r.IntN(64)), maskOf(criteria))
 		for index := start; index <= w.groups[g].End && index < start+12; index++ {
 			if w.r.IntN(3) > 0 {
 				w.makeEntry(i, g, index, criteria)
@@ -204,7 +213,7 @@ func (w *world) makeEntry(i int, g, index uint32, criteria []naiveCondition) {
 	for c := range row.conditions {
 		row.conditions[c].value = w.value(row.conditions[c], like) & row.conditions[c].mask
 	}
-	e := Entry{Group: g, Action: Forward, Value: valueOf(row.conditions, &w.groups[g].Criteria)}
+	e := Entry{Group: g, Action: Forward, Value: valueOf(row.conditions)}
 	if w.r.IntN(3) == 0 {
 		e.Tag = w.r.Uint32() >> 8
 		row.tag = e.Tag
@@ -251,6 +260,16 @@ func (w *world) criteria() (cs []naiveCondition) {
 			}
 		}
 	}
+	pairs := w.r.Perm(4)
+	for i := range cs {
+		if cs[i].name == "sample" {
+			cs[i].pair = strconv.Itoa(pairs[0])
+			pairs = pairs[1:]
+		}
+	}
+	slices.SortFunc(cs, func(a, b naiveCondition) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.sample, b.sample))
+	})
 	return cs
 }
 
@@ -258,18 +277,15 @@ var tagBits = map[string][2]string{"first tag": {"cvlan_tag", "svlan_tag"}, "sec
 
 // maskOf sets both bits of a tag's pair, since an entry may want either; one
 // alone is what the driver's tables test.
-func maskOf(cs []naiveCondition, r *rand.Rand) (m Match) {
-	pairs := r.Perm(4)
+func maskOf(cs []naiveCondition) (m Match) {
 	for _, c := range cs {
 		switch c.name {
 		case "first tag", "second tag":
 			m.set(tagBits[c.name][0], 1)
 			m.set(tagBits[c.name][1], 1)
 		case "sample":
-			pair := strconv.Itoa(pairs[0])
-			pairs = pairs[1:]
-			m.set("value_"+pair, c.mask)
-			m.set("id_"+pair, uint64(c.sample))
+			m.set("value_"+c.pair, c.mask)
+			m.set("id_"+c.pair, uint64(c.sample))
 		default:
 			m.set(c.name, c.mask)
 		}
@@ -277,19 +293,15 @@ func maskOf(cs []naiveCondition, r *rand.Rand) (m Match) {
 	return m
 }
 
-func valueOf(cs []naiveCondition, criteria *Match) (m Match) {
+func valueOf(cs []naiveCondition) (m Match) {
 	for _, c := range cs {
 		switch c.name {
 		case "first tag", "second tag":
 			m.set(tagBits[c.name][0], c.value&1)
 			m.set(tagBits[c.name][1], c.value>>1)
 		case "sample":
-			for _, pair := range []string{"0", "1", "2", "3"} {
-				if criteria.get("id_"+pair) == uint64(c.sample) && criteria.get("value_"+pair) != 0 {
-					m.set("value_"+pair, c.value)
-					m.set("id_"+pair, uint64(c.sample))
-				}
-			}
+			m.set("value_"+c.pair, c.value)
+			m.set("id_"+c.pair, uint64(c.sample))
 		default:
 			m.set(c.name, c.value)
 		}
@@ -340,6 +352,7 @@ func TestTheLowestRowThatMatchesDecides(t *testing.T) {
 	hits, steps := 0, 0
 	for seed := range worlds(t) {
 		w := newWorld(t, seed)
+		consistent(t, w.State)
 		for _, f := range w.frames {
 			// A later fragment's extension headers are not followed: its parts say otherwise.
 			if n := len(f.extensions); n == 4 && f.offset != 0 {
@@ -348,7 +361,7 @@ func TestTheLowestRowThatMatchesDecides(t *testing.T) {
 			got, want := w.Steer(f.bytes()), w.steer(f)
 			var path []naiveStep
 			for _, s := range got.Path {
-				path = append(path, naiveStep{s.Table, s.Entry})
+				path = append(path, naiveStep{s.Table, s.Entry, s.Rival})
 				if s.Entry >= 0 {
 					hits++
 				}
@@ -433,6 +446,7 @@ func takeApart(t *testing.T, s *State, r *rand.Rand) {
 				t.Fatal(err)
 			}
 		}
+		consistent(t, s)
 		if done == 0 {
 			t.Fatalf("nothing may go:\n%s", s.Text())
 		}

@@ -70,6 +70,7 @@ func TestTheParserFindsEveryField(t *testing.T) {
 	fragment6, atomic := to6(17, udp(3, 4)), to6(6, tcp(1, 2, 0, 0))
 	fragment6.extensions, fragment6.offset, fragment6.more = []extension{{0, 0}, {44, 0}}, 9, true
 	atomic.extensions = []extension{{44, 0}}
+	thrice := wire{tags: twice.tags, etherType: 0x8100, l4: append([]byte{0, 3}, to4(17, udp(1, 2)).bytes()[12:]...)}
 	padded := to4(17, []byte{1, 2, 3, 4})
 	padded.padding = 30
 	for name, w := range map[string]wire{
@@ -82,7 +83,7 @@ func TestTheParserFindsEveryField(t *testing.T) {
 		"ESP": to4(50, []byte{0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1}), "AH": to6(51, make([]byte, 24)),
 		"no IP": {dmac: hostMAC, smac: peerMAC, l4: []byte{1, 2, 3}}, "unknown protocol": to4(253, []byte{1, 2, 3, 4}),
 		"UDP cut short": to4(17, []byte{1, 2, 3, 4, 0, 7, 0}), "TCP cut short": to6(6, make([]byte, 19)), "padding is no UDP": padded,
-		"no payload": to4(6, nil),
+		"no payload": to4(6, nil), "three tags": thrice,
 	} {
 		p := see(w.bytes())
 		for _, f := range compared {
@@ -140,5 +141,13 @@ func TestATagThatIsCutShortIsNone(t *testing.T) {
 		if p := see(w[:n]); p.Tags != tags {
 			t.Errorf("%d bytes: %d tags, want %d", n, p.Tags, tags)
 		}
+	}
+}
+
+func TestAPayloadLengthOf0IsAJumbogram(t *testing.T) {
+	frame := to6(17, udp(1, 53)).bytes()
+	frame[18], frame[19] = 0, 0
+	if p := see(frame); p.match.get("udp_dport") != 53 {
+		t.Errorf("%+v", p.Headers)
 	}
 }

@@ -160,10 +160,10 @@ func TestARivalMayBeInATwinGroup(t *testing.T) {
 	criteria, value := match("ip_protocol", 255), match("ip_protocol", 253)
 	table := c.table(1, 7, c.vlan)
 	c.must(c.SetRoot(table))
-	middle := c.group(table, 10, 19, criteria)
 	c.group(table, 30, 39, match("ip_protocol", 15))
 	last := c.group(table, 40, 49, criteria)
 	first := c.group(table, 0, 9, criteria)
+	middle := c.group(table, 10, 19, criteria)
 	rival := func() int { return c.Steer(to4(253, nil).bytes()).Path[0].Rival }
 	c.entry(table, first, 3, value)
 	if got := rival(); got != -1 {

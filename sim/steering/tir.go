@@ -2,10 +2,7 @@
 
 package steering
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // RQT is a receive queue table, over which RSS spreads.
 type RQT struct {
@@ -154,22 +151,6 @@ func (s *State) DestroyTIR(id uint32) error {
 	}
 	delete(s.tirs, id)
 	return nil
-}
-
-// QueueUsers names the TIRs and RQTs that lead to a receive queue, as in "RQT
-// 0x10"; if there are none the queue may go.
-func (s *State) QueueUsers(rq uint32) (users []string) {
-	for _, id := range sortedKeys(s.tirs) {
-		if t := s.tirs[id]; !t.Indirect && t.Queue == rq {
-			users = append(users, fmt.Sprintf("TIR %#x", id))
-		}
-	}
-	for _, id := range sortedKeys(s.rqts) {
-		if slices.Contains(s.rqts[id].Queues, rq) {
-			users = append(users, fmt.Sprintf("RQT %#x", id))
-		}
-	}
-	return users
 }
 
 // choose is the queue for p, and how it came to be.

@@ -22,7 +22,7 @@ import (
 func main() {
 	os.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
 	os.Setenv("HOME", "/root")
-	os.Setenv("LC_ALL", "C.UTF-8")
+	os.Setenv("LC_ALL", "C")
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "lab: serving ended:", serve())
 		os.Exit(1)

@@ -16,6 +16,8 @@ type Sent struct {
 	DroppedByRule int            `json:"dropped_by_rule"`
 	NoQueue       int            `json:"no_queue"`
 	NoBuffer      int            `json:"no_buffer"`
+	Failed        int            `json:"failed"`   // could not go: no link, too long
+	Failure       string         `json:"failure"`  // why the first of them
 	Queues        map[string]int `json:"queues"`   // by receive queue number
 	Verdicts      []int          `json:"verdicts"` // queue number; -1 dropped by a rule, -2 nothing fits
 }

@@ -86,7 +86,7 @@ func (d *Device) reset() {
 		d.function.dropObjects()
 	}
 	d.rings.Clear()
-	d.segment = segment{since: d.now()}
+	d.segment = segment{since: d.now(), queueLow: interfaceDisabled << 8}
 	d.queue = commandQueue{}
 	d.port.reset()
 	d.function = newFunction(d)
@@ -129,7 +129,7 @@ func (d *Device) ring(page uint32, off int, b []byte) {
 func (d *Device) mayRing(page uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.segment.vanished {
+	if !d.segment.listens() {
 		return false
 	}
 	if d.function.objects.need(ref{uar, uint64(page)}) != nil {

@@ -120,6 +120,7 @@ func (f *function) initHCA(*call) error {
 func (f *function) teardownHCA(c *call) error {
 	switch mode := c.get(teardownMode); mode {
 	case teardownGraceful:
+		f.dev.report.teardowns++
 		f.dev.report.leaked(f.objects.alive())
 	case teardownForce: // the driver is in trouble, and will not destroy what it made
 	case teardownFast:

@@ -42,7 +42,8 @@ const (
 	healthTick = 10 * time.Millisecond
 )
 
-// segment is the state of the initialization segment.
+// segment is the state of the initialization segment. After a reset the driver
+// finds nic_interface disabled, and so knows of one that it did not ask for.
 type segment struct {
 	since     time.Duration // of the reset
 	queueHigh uint32
@@ -52,6 +53,12 @@ type segment struct {
 }
 
 func (s *segment) nicInterface() uint32 { return s.queueLow >> 8 & 7 }
+
+// listens tells whether doorbells mean something. A driver that is told late of
+// a reset, or that is on its way out, may ring and is not heard.
+func (s *segment) listens() bool {
+	return !s.vanished && s.nicInterface() == interfaceFull
+}
 
 func (s *segment) queueAddress() uint64 {
 	return uint64(s.queueHigh)<<32 | uint64(s.queueLow&^0xfff)
@@ -153,24 +160,18 @@ func (d *Device) setQueueLow(v uint32) {
 	d.segment.queueLow = v &^ 0xff
 	switch d.segment.nicInterface() {
 	case interfaceFull:
-		moved := before.queueAddress() != d.segment.queueAddress()
+		moved := before.listens() && before.queueAddress() != d.segment.queueAddress()
 		if moved && d.function.state != disabled {
 			d.report.violate("the command queue moved while the function is %v", d.function.state)
 		}
 	case interfaceDisabled:
 		if d.function.closeFast {
-			d.restart()
+			d.reset()
 		}
 	case interfaceReset:
 		d.report.resets++
-		d.restart()
+		d.reset()
 	default:
 		d.report.violate("nic_interface %d", d.segment.nicInterface())
 	}
-}
-
-// restart is a reset that the driver asked for by nic_interface, which is "disabled" afterwards.
-func (d *Device) restart() {
-	d.reset()
-	d.segment.queueLow = interfaceDisabled << 8
 }

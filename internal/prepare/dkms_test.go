@@ -4,6 +4,7 @@ package prepare
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,29 @@ func TestSavedStatus(t *testing.T) {
 	}
 	if e, ok := at(other, "6.1.0-42-amd64"); ok {
 		t.Errorf("nothing for this kernel: %+v", e)
+	}
+}
+
+// TestRealStatus reads what these versions of dkms themselves print of one tree:
+// 0.1.0 built for one kernel and installed, with another file, for the next, 0.2.0
+// added, and 0.3.0 without its source.
+func TestRealStatus(t *testing.T) {
+	files, _ := filepath.Glob("testdata/dkms/real/*.txt")
+	if len(files) < 10 {
+		t.Fatalf("%d files", len(files))
+	}
+	for _, file := range files {
+		entries := ParseStatus(contents(t, strings.TrimPrefix(file, "testdata/")))
+		for kernel, want := range map[string]State{"6.1.0-40-amd64": Built, "6.1.0-41-amd64": Installed, "6.1.0-42-amd64": Added} {
+			if e, _ := at(entries, kernel); e.State != want || e.differs() != (want == Installed) {
+				t.Errorf("%s: %s: %+v, want %s", file, kernel, e, want)
+			}
+		}
+		release := strings.TrimSuffix(filepath.Base(file), ".txt")
+		young := release >= "3.0.13" && release != "3.0.10"
+		if len(entries) != 4 || (newest(entries) == "0.2.0") != young {
+			t.Errorf("%s: newest %q of %+v", file, newest(entries), entries)
+		}
 	}
 }
 

@@ -16,26 +16,59 @@ func (m *Machine) Install(ctx context.Context, mod Module) Module {
 	if !m.Root || !mod.Card || mod.NoDKMS || !mod.installable() {
 		return mod
 	}
-	version, did := newest(mod.DKMS), []string(nil)
-	if version == "" {
-		if version = m.source(); version == "" {
-			return mod
-		}
-		if out := m.Run(ctx, "dkms", "add", "-m", Package, "-v", version); !out.Good() {
-			mod.Failure = &Failure{What: "dkms add: " + complaint(out)}
-			return mod
-		}
-		did = append(did, "told DKMS of "+Package+" "+version)
+	version, failed := m.add(ctx, &mod)
+	if version == "" || failed != nil {
+		mod.Failure = failed
+		return mod
 	}
-	out := m.Run(ctx, "dkms", "install", "-m", Package, "-v", version, "-k", mod.Kernel)
+	// A module that cannot be loaded is worse than none: modprobe prefers it, and
+	// after the next boot the card would have no driver at all.
+	verb := "install"
+	if mod.Signing.demanding() && mod.Signing.Key != "enrolled" {
+		verb = "build"
+	}
+	out := Output{}
+	if verb == "install" || mod.Verdict == ModuleMissing {
+		out = m.Run(ctx, "dkms", verb, "-m", Package, "-v", version, "-k", mod.Kernel)
+	}
 	after := m.Look(ctx)
-	after.Did = append(mod.Did, did...)
-	if after.Verdict == ModuleInstalled || after.Verdict == ModuleLoaded {
+	after.Did = mod.Did
+	switch {
+	case after.Verdict == ModuleInstalled || after.Verdict == ModuleLoaded:
 		after.did("built and installed %s %s for %s", Package, version, mod.Kernel)
-	} else {
+	case verb == "build" && after.Verdict == ModuleBuilt:
+		after.Failure = notTrusted(after, version)
+	default:
 		after.Failure = m.failed(out, version)
 	}
 	return after
+}
+
+// add is the version to build, told to DKMS where it does not know it; "" if there
+// is none.
+func (m *Machine) add(ctx context.Context, mod *Module) (version string, failed *Failure) {
+	if version = newest(mod.DKMS); version != "" {
+		return version, nil
+	}
+	if version = m.source(); version == "" {
+		return "", nil
+	}
+	if out := m.Run(ctx, "dkms", "add", "-m", Package, "-v", version); !out.Good() {
+		return version, &Failure{What: "dkms add: " + complaint(out)}
+	}
+	mod.did("told DKMS of %s %s", Package, version)
+	return version, nil
+}
+
+func notTrusted(mod Module, version string) *Failure {
+	install := "dkms install " + Package + "/" + version + " -k " + mod.Kernel
+	f := &Failure{What: "Secure Boot is on, and the key that DKMS signs with is not enrolled; after the next boot the card would have no driver at all",
+		Fix: []string{mod.enrol() + ", and then: " + install}}
+	if mod.Signing.Key == "" {
+		f.What = "Secure Boot is on, and whether the key that DKMS signs with is enrolled is not known"
+		f.Fix = []string{"install mokutil and run flexsteerctl prepare again"}
+	}
+	return f
 }
 
 // installable: DKMS can bring a module further that it has not installed.

@@ -24,13 +24,25 @@ func (m *Machine) Look(ctx context.Context) Module {
 	mod := Module{Kernel: kernelRelease(m.FS), Card: hasCard(m.FS), Running: running(m.FS), Rebuild: m.rebuild()}
 	mod.Disk = ParseModinfo(m.Run(ctx, "modinfo", "-k", mod.Kernel, driver).Stdout)
 	status := m.Run(ctx, "dkms", "status", "-m", Package)
-	mod.NoDKMS, mod.DKMS = status.Missing(), ParseStatus(status.Stdout)
-	mod.Signing = m.signing(ctx, mod.Disk)
+	mod.NoDKMS, mod.DKMS = status.Missing(), m.broken(ParseStatus(status.Stdout))
+	mod.Signing = m.signing(ctx)
 	if mod.Disk.Present && mod.Disk.SrcVersion != mod.Running.SrcVersion {
 		mod.Initramfs = m.initramfs(ctx, mod.Kernel)
 	}
 	mod.Verdict = mod.judge()
 	return mod
+}
+
+// broken marks the versions whose source is gone. DKMS before 3.0.13 does not, and
+// calls them added.
+func (m *Machine) broken(entries []Entry) []Entry {
+	for i, e := range entries {
+		target, err := fs.ReadLink(m.FS, "var/lib/dkms/"+Package+"/"+e.Version+"/source")
+		if err == nil && e.State == Added && !exists(m.FS, strings.TrimPrefix(target, "/")+"/dkms.conf") {
+			entries[i].State = Broken
+		}
+	}
+	return entries
 }
 
 func running(fsys fs.FS) Build {
@@ -66,7 +78,7 @@ func ParseModinfo(text string) (b Build) {
 // secureBoot is the firmware's variable: four bytes of attributes, then 0 or 1.
 const secureBoot = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
-func (m *Machine) signing(ctx context.Context, disk Build) (s Signing) {
+func (m *Machine) signing(ctx context.Context) (s Signing) {
 	// Lockdown alone refuses unsigned modules, as sig_enforce does.
 	s.Enforced = line(m.FS, "sys/module/module/parameters/sig_enforce") == "Y" || lockedDown(lockdown(m.FS))
 	switch b, err := fs.ReadFile(m.FS, secureBoot); {
@@ -75,27 +87,43 @@ func (m *Machine) signing(ctx context.Context, disk Build) (s Signing) {
 	case !exists(m.FS, "sys/firmware/efi"):
 		s.SecureBoot = "unsupported"
 	}
-	if s.Enforced && disk.Patched && disk.Signer != "" {
-		s.Key = m.key(ctx)
+	if s.demanding() {
+		m.askForKey(ctx, &s)
 	}
 	return s
 }
 
-// key asks whether the firmware knows the key that DKMS signs with: its own, or
-// the one of shim-signed (Ubuntu).
-func (m *Machine) key(ctx context.Context) (state string) {
-	for _, file := range []string{"var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der"} {
-		if !exists(m.FS, file) {
+// askForKey asks whether the firmware knows the key that DKMS signs with: the one
+// that is configured, DKMS's own, or that of shim-signed (Ubuntu).
+func (m *Machine) askForKey(ctx context.Context, s *Signing) {
+	for _, file := range []string{m.configuredKey(), "var/lib/dkms/mok.pub", "var/lib/shim-signed/mok/MOK.der"} {
+		if file == "" || !exists(m.FS, file) {
 			continue
 		}
-		switch out := m.Run(ctx, "mokutil", "--test-key", "/"+file); {
+		s.KeyFile = "/" + file
+		switch out := m.Run(ctx, "mokutil", "--test-key", s.KeyFile); {
 		case strings.Contains(out.Stdout, "already enrolled"):
-			return "enrolled"
+			s.Key = "enrolled"
 		case strings.Contains(out.Stdout, "not enrolled"):
-			state = "not-enrolled"
+			s.Key = "not-enrolled"
+		}
+		return // the first that there is is the one that is used
+	}
+}
+
+// configuredKey is mok_certificate of DKMS's configuration, "" if that names none
+// that could be a file.
+func (m *Machine) configuredKey() (file string) {
+	b, _ := fs.ReadFile(m.FS, "etc/dkms/framework.conf")
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "mok_certificate="); ok {
+			file = strings.TrimPrefix(strings.Trim(value, `"'`), "/")
 		}
 	}
-	return state
+	if !fs.ValidPath(file) {
+		return ""
+	}
+	return file
 }
 
 // initramfs looks into the initramfs of a kernel, where it and a tool for it are

@@ -38,7 +38,11 @@ type Signing struct {
 	Enforced   bool   `json:"enforced"`              // unsigned modules are refused
 	SecureBoot string `json:"secure_boot,omitempty"` // enabled, disabled, unsupported; "" unknown
 	Key        string `json:"key,omitempty"`         // DKMS's key: enrolled, not-enrolled; "" unknown
+	KeyFile    string `json:"key_file,omitempty"`    // its public half, where there is one
 }
+
+// demanding: unsigned modules are refused, or will be at the next boot.
+func (s Signing) demanding() bool { return s.Enforced || s.SecureBoot == "enabled" }
 
 // Initramfs is which mlx5_core the initramfs of the running kernel holds.
 type Initramfs string
@@ -165,11 +169,15 @@ func (m *Module) refusedByKernel() string {
 }
 
 func (m *Module) enrol() string {
-	if m.Disk.Signer == "" {
-		return "make DKMS sign it (it does with /var/lib/dkms/mok.key, or what /etc/dkms/framework.conf names), enrol the key with " +
-			"mokutil --import /var/lib/dkms/mok.pub, and install the module anew: dkms install --force " + Package + "/" + m.version() + " -k " + m.Kernel
+	file := m.Signing.KeyFile
+	if file == "" {
+		file = "/var/lib/dkms/mok.pub"
 	}
-	return "mokutil --import /var/lib/dkms/mok.pub, then reboot and confirm it at the firmware's blue screen"
+	if m.Disk.Patched && m.Disk.Signer == "" {
+		return "make DKMS sign it (it does with /var/lib/dkms/mok.key, or what /etc/dkms/framework.conf names), enrol the key with " +
+			"mokutil --import " + file + ", and install the module anew: dkms install --force " + Package + "/" + m.version() + " -k " + m.Kernel
+	}
+	return "mokutil --import " + file + ", then reboot and confirm it at the firmware's blue screen"
 }
 
 func (m *Module) notInstalled() (text, fix string) {

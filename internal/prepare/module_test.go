@@ -4,6 +4,8 @@ package prepare
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +120,30 @@ func TestInstall(t *testing.T) {
 			w.write("usr/src/flexsteer-mlx5-0.11.0/other", "")
 		}, []string{"dkms add -m flexsteer-mlx5 -v 0.10.0", "dkms install -m flexsteer-mlx5 -v 0.10.0 -k " + kernel}, ModuleInstalled,
 			"told DKMS of flexsteer-mlx5 0.10.0", "", ""},
+		"Secure Boot, and the key is not enrolled": {func(w *world) {
+			w.have(Added)
+			w.write("etc/dkms/framework.conf", `mok_certificate="/etc/keys/our.der"`)
+			w.write("etc/keys/our.der", "")
+			w.write("sys/kernel/security/lockdown", "none [integrity] confidentiality")
+		}, []string{"mokutil --test-key /etc/keys/our.der", "dkms build -m flexsteer-mlx5 -v 0.1.0 -k " + kernel, "mokutil --test-key /etc/keys/our.der"}, ModuleBuilt, "",
+			"built for " + kernel + ", but not installed: Secure Boot is on, and the key", "mokutil --import /etc/keys/our.der"},
+		"Secure Boot, and that is how it was": {func(w *world) {
+			w.have(Built)
+			w.write(secureBoot, "\x06\x00\x00\x00\x01")
+			os.Truncate(filepath.Join(w.root, secureBoot), 5)
+		}, nil, ModuleBuilt, "", "whether the key that DKMS signs with is enrolled is not known", "install mokutil"},
+		"Secure Boot, and the key is enrolled": {func(w *world) {
+			w.have(Added).signed, w.enrolled = true, true
+			w.write("var/lib/dkms/mok.pub", "")
+			w.write("sys/module/module/parameters/sig_enforce", "Y")
+		}, []string{"mokutil --test-key /var/lib/dkms/mok.pub", "dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel, "mokutil --test-key /var/lib/dkms/mok.pub"},
+			ModuleInstalled, "built and installed", "stock one is loaded", "reboot"},
+		"the newest has lost its source": {func(w *world) {
+			w.sources = []string{"0.1.0", "0.2.0"}
+			w.write("usr/src/flexsteer-mlx5-0.1.0/dkms.conf", "")
+			w.link("var/lib/dkms/flexsteer-mlx5/0.1.0/source", "/usr/src/flexsteer-mlx5-0.1.0")
+			w.link("var/lib/dkms/flexsteer-mlx5/0.2.0/source", "/usr/src/flexsteer-mlx5-0.2.0")
+		}, []string{"dkms install -m flexsteer-mlx5 -v 0.1.0 -k " + kernel}, ModuleInstalled, "installed flexsteer-mlx5 0.1.0", "", ""},
 		"nothing to build from": {func(*world) {}, nil, ModuleMissing, "", "is not installed", "apt install"},
 		"there already":         {func(w *world) { w.have(Installed) }, nil, ModuleInstalled, "", "", ""},
 		"no card":               {func(w *world) { w.have(Added); w.remove("sys/bus/pci") }, nil, ModuleMissing, "", "", ""},

@@ -58,8 +58,21 @@ func (p *Preparer) module(ctx context.Context, plan Plan, f *Facts) {
 	if plan.Install && f.Module.installable() {
 		f.Module.Failure = nil
 		p.write(f) // the build takes minutes; what is wrong with the file is told at the end
-		f.Module = p.Machine.Install(ctx, f.Module)
+		f.Module = p.install(ctx, f.Module)
 	}
+}
+
+// install waits for a build that is under way, which may have done it all.
+func (p *Preparer) install(ctx context.Context, mod Module) Module {
+	lock, err := p.Store.LockBuild()
+	if err != nil {
+		mod.Failure = &Failure{What: err.Error()}
+		return mod
+	}
+	defer lock.Close()
+	now := p.Machine.Look(ctx)
+	now.Did = mod.Did
+	return p.Machine.Install(ctx, now)
 }
 
 // drop forgets the cards that are gone.

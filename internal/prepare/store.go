@@ -70,11 +70,17 @@ func (s Store) WriteMemory(m Memory) error {
 
 // Lock makes the caller the only one that asks cards and writes facts, and waits
 // until it can be. Closing the file ends that.
-func (s Store) Lock() (*os.File, error) {
-	if err := os.MkdirAll(s.path(FactsDir), 0o755); err != nil {
+func (s Store) Lock() (*os.File, error) { return s.lock(FactsDir + "/lock") }
+
+// LockBuild does the same for builds of the module, with the package's own.
+func (s Store) LockBuild() (*os.File, error) { return s.lock("/run/lock/" + Package + ".lock") }
+
+func (s Store) lock(name string) (*os.File, error) {
+	file := s.path(name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(s.path(FactsDir+"/lock"), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (s Store) Lock() (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w", file, err)
 	}
 	return f, nil
 }

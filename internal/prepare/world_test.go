@@ -175,7 +175,7 @@ func (w *world) dkms(args []string) Output {
 	switch args[0] {
 	case "add":
 		w.sources = append(w.sources, args[4])
-	case "install":
+	case "install", "build":
 		version := args[4]
 		if !slices.Contains(w.sources, version) {
 			return Output{Stderr: "Error! DKMS tree does not contain: " + Package + "/" + version + "\n", Code: 3}
@@ -184,7 +184,9 @@ func (w *world) dkms(args []string) Output {
 			w.write("var/lib/dkms/"+Package+"/"+version+"/build/make.log", w.refuses)
 			return Output{Stdout: "Building module:\n", Stderr: "Error! Bad return status for module build on kernel: " + kernel + " (x86_64)\n", Code: 10}
 		}
-		w.built, w.installed = append(w.built, version), append(w.installed, version)
+		if w.built = append(w.built, version); args[0] == "install" {
+			w.installed = append(w.installed, version)
+		}
 	case "status":
 		return Output{Stdout: w.status()}
 	}

@@ -28,6 +28,7 @@ type app struct {
 	opened      machine
 	exec        prepare.Run
 	isRoot      bool
+	known       *prepare.Facts // as facts has read them
 
 	root       string   // where /etc, /run and /usr are
 	configDirs []string // instead of the search path, most important first

@@ -27,11 +27,15 @@ func (i informed) Observe(l steer.Link) (steer.Observed, error) {
 
 func (a *app) store() prepare.Store { return prepare.Store{Root: a.root} }
 
-// facts are those of this boot, or none.
+// facts are those of this boot, or none; they are read once.
 func (a *app) facts() prepare.Facts {
+	if a.known != nil {
+		return *a.known
+	}
 	f, err := a.store().Facts()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.note("%v; going on without them", err)
 	}
+	a.known = &f
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/flexsteer/flexsteer/internal/prepare"
 	"github.com/flexsteer/flexsteer/internal/report"
 	"github.com/flexsteer/flexsteer/pkg/reconcile"
 )
@@ -109,6 +110,7 @@ func (a *app) showStatus(args []string) error {
 		if err := report.LinkStatus(a.out, l, a.style()); err != nil {
 			return err
 		}
+		a.prerequisites(l)
 		a.carrier(l)
 		a.queuePackets(l)
 	}
@@ -144,6 +146,21 @@ func (a *app) daemonHead(s reconcile.Status) {
 	fmt.Fprint(a.out, "\n\n")
 	for _, p := range s.Problems {
 		fmt.Fprintf(a.out, "%s\n\n", p)
+	}
+}
+
+// prerequisites prints how far the module and the firmware settings of a link of
+// mlx5_core are; what is wrong with them is among its problems, where a rule needs them.
+func (a *app) prerequisites(l reconcile.LinkStatus) {
+	f := a.facts()
+	if l.Link.Driver != "mlx5_core" {
+		return
+	}
+	if m := f.Module; m.Verdict != "" {
+		fmt.Fprintf(a.out, "%20s %s\n", "l4data module:", m.Words())
+	}
+	if c, ok := f.Card(prepare.Function(l.Link)); ok {
+		fmt.Fprintf(a.out, "%20s %s\n", "l4data firmware:", c.Verdict)
 	}
 }
 

@@ -101,10 +101,11 @@ func (m *Machine) askForKey(ctx context.Context, s *Signing) {
 			continue
 		}
 		s.KeyFile = "/" + file
-		switch out := m.Run(ctx, "mokutil", "--test-key", s.KeyFile); {
-		case strings.Contains(out.Stdout, "already enrolled"):
+		out := m.Run(ctx, "mokutil", "--test-key", s.KeyFile)
+		switch said := out.Stdout + out.Stderr; {
+		case strings.Contains(said, "already enrolled"):
 			s.Key = "enrolled"
-		case strings.Contains(out.Stdout, "not enrolled"):
+		case strings.Contains(said, "not enrolled"):
 			s.Key = "not-enrolled"
 		}
 		return // the first that there is is the one that is used

@@ -90,6 +90,19 @@ func (m *Module) judge() ModuleVerdict {
 	return ModuleMissing
 }
 
+// Words says in a few words how far the module has come.
+func (m *Module) Words() string {
+	switch m.Verdict {
+	case ModuleLoaded:
+		return "patched " + m.Running.Version + ", loaded"
+	case ModuleInstalled:
+		return "patched " + m.Disk.Version + ", installed but not loaded"
+	case ModuleBuilt:
+		return "built but not installed"
+	}
+	return "not installed"
+}
+
 // Problem says what keeps rules on l4data from working, or will; false: nothing.
 func (m *Module) Problem() (p steer.Problem, wrong bool) {
 	p = steer.Problem{Severity: steer.Blocked, Needs: steer.NeedL4Data}

@@ -233,7 +233,7 @@ type sendQueue struct {
 func (g *guest) sq(n uint32, log int, cq *completionQueue) *sendQueue {
 	g.t.Helper()
 	s := &sendQueue{completionQueue: cq, n: n, p: g.pages(64 << log), log: log, record: g.page()}
-	g.ok(g.d.CreateSQ(n, queue.SQ{Pages: s.p, LogSize: log, UAR: uar, Record: s.record, CQ: cq.n, FlushInError: true, MultiPacket: true}))
+	g.ok(g.d.CreateSQ(n, queue.SQ{Pages: s.p, LogSize: log, UAR: uar, Record: s.record, CQ: cq.n, FlushInError: true}))
 	g.ok(g.d.ModifySQ(n, queue.SQChange{From: queue.RST, To: queue.RDY}))
 	return s
 }

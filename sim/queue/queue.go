@@ -71,7 +71,6 @@ type SQ struct {
 	Record       uint64 // address of its doorbell record, 8 bytes: the send counter is the second word
 	CQ           uint32
 	FlushInError bool // flush_in_error_en: in state ERR each posted request completes with an error
-	MultiPacket  bool // allow_multi_pkt_send_wqe
 }
 
 // RQChange is what a modify command wants of a receive queue.

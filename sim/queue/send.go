@@ -25,7 +25,7 @@ const (
 	opNop       = 0x00
 	opSend      = 0x0a
 	opLargeSend = 0x0e
-	opMultiSend = 0x29 // enhanced multi-packet send
+	opMultiSend = 0x29 // enhanced multi-packet send, which needs no leave of the queue
 )
 
 // failure is why a request is not done, with the syndrome of its completion:
@@ -162,11 +162,9 @@ func (d *Datapath) perform(q *sendQueue, w []byte, counter uint16) error {
 	case opLargeSend:
 		return d.sendLarge(w)
 	case opMultiSend:
-		if q.MultiPacket {
-			return d.sendMany(w)
-		}
+		return d.sendMany(w)
 	}
-	return failure{syndromeQueue, "request with an opcode that is not modelled for this queue"}
+	return failure{syndromeQueue, "request with an opcode that is not modelled"}
 }
 
 // ethernet is an Ethernet segment.

@@ -228,6 +228,7 @@ var ethernetCapabilities = []capability{
 	{at(0x0b, 5), 18},            // max_lso_cap: 2^18 bytes
 	{at(0x12, 2), 2},             // wqe_inline_mode: none needed
 	{at(0x14, 4), logMaxRQTSize}, // rss_ind_tbl_cap
+	{at(0x1a, 1), 1},             // enhanced_multi_pkt_send_wqe
 }
 
 // nicReceive is where the receive tables' properties are in the flow table page, in bits.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/flexsteer/flexsteer/sim/mlx5"
+)
+
+// printReport is what a person wants to know at the end.
+func printReport(out io.Writer, c *card, r mlx5.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
+	row("card", "%s, firmware %s", c.personality.Name, c.personality.Firmware)
+	row("driver", "%s", or(r.Driver, "none has told its name"))
+	row("function", "%s; %d resets, %d teardowns", r.State, r.Resets, r.Teardowns)
+	row("commands", "%s", commandsText(r.Commands))
+	row("unknown", "%s", or(listText(r.Unknown), "none"))
+	row("leaks", "%s", or(listText(r.Leaks), "none"))
+	row("alive", "%s", or(listText(r.Alive), "nothing"))
+	n, m := c.device.Counters(), c.server.Counters()
+	row("frames", "%d received, %d sent, %d lost without a buffer", n.Received.Frames, n.Sent.Frames, n.NoBuffer)
+	row("messages", "%d reads, %d writes, %d refused", m.Reads, m.Writes, m.Refused)
+	row("violations", "%s", or(strings.TrimLeft(fmt.Sprint(r.Total), "0"), "none"))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, v := range r.Violations {
+		if _, err := fmt.Fprintf(out, "  %v\n", v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// listText is counts by name, as "2 eq, 1 cq".
+func listText(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// commandsText is how many commands there were, and how many had which status.
+func commandsText(commands map[string]map[string]int) string {
+	total, byStatus := 0, map[string]int{}
+	for _, statuses := range commands {
+		for status, n := range statuses {
+			total += n
+			byStatus[status] += n
+		}
+	}
+	delete(byStatus, mlx5.OK.String())
+	if refused := listText(byStatus); refused != "" {
+		return fmt.Sprintf("%d; answered otherwise than OK: %s", total, refused)
+	}
+	return fmt.Sprintf("%d, all OK", total)
+}

@@ -39,6 +39,9 @@ type completionQueue struct {
 func (d *Datapath) CreateCQ(n uint32, q CQ) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if n > counterMask {
+		return refuse(BadParam, "completion queue %#x: numbers have 24 bits", n)
+	}
 	r, err := newRing(q.Pages, q.LogSize, 22, 6)
 	if err == nil {
 		err = checkRecord(q.Record)
@@ -143,7 +146,7 @@ func (d *Datapath) reportCompletion(q *completionQueue) error {
 // ignore a request that crossed an event; we serve it, which costs the driver at most
 // an event for nothing and can lose none.
 func (d *Datapath) armCQ(uar, request, n uint32) error {
-	q := d.cqs[n&counterMask]
+	q := d.cqs[n]
 	if q == nil || q.UAR != uar {
 		return d.violate("arming of completion queue %#x through UAR page %#x: no such queue there", n, uar)
 	}

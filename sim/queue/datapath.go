@@ -103,12 +103,12 @@ func (d *Datapath) Counters() Counters {
 }
 
 // OutOfBuffer is the count of a Q counter, of all receive queues that name it or
-// did; clear sets it to 0 after reading.
-func (d *Datapath) OutOfBuffer(counterSet uint8, clear bool) uint64 {
+// did; reset sets it to 0 after reading.
+func (d *Datapath) OutOfBuffer(counterSet uint8, reset bool) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.outOfBuffer[counterSet]
-	if clear {
+	if reset {
 		d.outOfBuffer[counterSet] = 0
 	}
 	return n

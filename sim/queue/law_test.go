@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/flexsteer/flexsteer/sim/queue"
@@ -205,4 +206,64 @@ func TestWhateverADriverDoesFramesComeOnceAndInOrder(t *testing.T) {
 		}
 		w.noViolations()
 	}
+}
+
+// Each of these is alone with its rings, as a CPU is; the card is one.
+func TestSeveralCPUsAtOnce(t *testing.T) {
+	g := newGuest(t)
+	sent := make(chan []byte, 10000)
+	g.d = queue.New(&g.mem, nil, func(f []byte) { sent <- bytes.Clone(f) })
+	g.d.AllowKey(key)
+	var cpus sync.WaitGroup
+	for i := range uint32(4) {
+		e := g.eq(1+i, 6)
+		r := g.rq(0x10+i, 4, 5, g.cq(0x400+2*i, 4, e))
+		s := g.sq(0x20+i, 4, g.cq(0x401+2*i, 4, e))
+		for range 16 {
+			r.post(g.buffers(100)...)
+		}
+		r.tell()
+		own := frameOf(int(i), 80)
+		request := [][]byte{eth(0, 0, own[:18]), g.data(own[18:])}
+		cpus.Go(func() { // its half of the wire
+			for got := 0; got < 500 && !t.Failed(); {
+				if err := g.d.Receive(r.n, queue.Frame{Bytes: own}); err == nil {
+					got++
+				} else if !errors.Is(err, queue.ErrNoBuffer) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		cpus.Go(func() { // the CPU
+			for got := 0; got < 500 && !t.Failed(); {
+				for cqe, ok := r.next(); ok; cqe, ok = r.next() {
+					if got++; !bytes.Equal(r.frame(cqe), own) {
+						t.Error("another frame")
+					}
+					r.post(r.buffers[be.Uint16(cqe[60:])&15]...)
+				}
+				r.tell()
+				s.post(s.request(send, true, request...))
+				if err := errors.Join(s.ring(), r.arm(), e.tell(0x40)); err != nil {
+					t.Error(err)
+				}
+				if _, ok := s.next(); !ok {
+					t.Error("no completion")
+				}
+				for _, ok := e.next(); ok; _, ok = e.next() {
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { cpus.Wait(); close(sent); close(done) }()
+	for f := range sent {
+		g.d.Counters()
+		if len(f) != 80 {
+			t.Errorf("%x", f)
+		}
+	}
+	<-done
+	g.noViolations()
 }

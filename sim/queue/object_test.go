@@ -44,6 +44,7 @@ func TestObjectsThatCannotBe(t *testing.T) {
 		"completion queue taken":       {queue.BadState, g.d.CreateCQ(1, queue.CQ{Pages: one, EQ: 1})},
 		"completions without events":   {queue.NotFound, g.d.CreateCQ(2, queue.CQ{Pages: one, EQ: 9})},
 		"completion record":            {queue.BadParam, g.d.CreateCQ(2, queue.CQ{Pages: one, EQ: 1, Record: 4})},
+		"completion queue number":      {queue.BadParam, g.d.CreateCQ(1<<24, queue.CQ{Pages: one, EQ: 1})},
 		"receive queue taken":          {queue.BadState, g.d.CreateRQ(1, queue.RQ{Pages: one, LogStride: 4, CQ: 1})},
 		"receive without completions":  {queue.NotFound, g.d.CreateRQ(2, queue.RQ{Pages: one, LogStride: 4, CQ: 9})},
 		"receive record":               {queue.BadParam, g.d.CreateRQ(2, queue.RQ{Pages: one, LogStride: 4, CQ: 1, Record: 1})},

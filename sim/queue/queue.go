@@ -42,7 +42,7 @@ type EQ struct {
 }
 
 // CQ is a completion queue with entries of 64 bytes. Moderation is not
-// modelled: an event per arming is what it may not do less of.
+// modelled: it only puts events off, and no driver may need that.
 type CQ struct {
 	Pages         Pages
 	LogSize       int    // 0..22

@@ -2,6 +2,8 @@
 
 package queue
 
+import "slices"
+
 // The card's page, which log_page_size counts from.
 const logPage = 12
 
@@ -17,7 +19,7 @@ type ring struct {
 }
 
 func newRing(p Pages, logSize, maxLogSize, logStride int) (ring, error) {
-	r := ring{pages: p.Addr, pageShift: logPage + p.LogPageSize, offset: uint64(p.Offset), logSize: logSize, logStride: logStride}
+	r := ring{pages: slices.Clone(p.Addr), pageShift: logPage + p.LogPageSize, offset: uint64(p.Offset), logSize: logSize, logStride: logStride}
 	switch {
 	case logSize < 0 || logSize > maxLogSize:
 		return r, refuse(BadParam, "ring of 2^%d entries: 2^0 to 2^%d are possible", logSize, maxLogSize)

@@ -32,30 +32,45 @@ type guest struct {
 type card struct {
 	config [ConfigSize]byte
 	bar    [64 << 10]byte
-	done   []string
+
+	mu   sync.Mutex
+	done []string
+}
+
+func (c *card) did(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done = append(c.done, fmt.Sprintf(format, args...))
+}
+
+// saw is what was done to the device so far.
+func (c *card) saw() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.done)
 }
 
 func (c *card) ConfigRead(off int, b []byte) {
-	c.done = append(c.done, fmt.Sprintf("config read %#x %d", off, len(b)))
+	c.did("config read %#x %d", off, len(b))
 	copy(b, c.config[off:])
 }
 
 func (c *card) ConfigWrite(off int, b []byte) {
-	c.done = append(c.done, fmt.Sprintf("config write %#x %x", off, b))
+	c.did("config write %#x %x", off, b)
 	copy(c.config[off:], b)
 }
 
 func (c *card) BARRead(off uint64, b []byte) {
-	c.done = append(c.done, fmt.Sprintf("bar read %#x %d", off, len(b)))
+	c.did("bar read %#x %d", off, len(b))
 	copy(b, c.bar[off:])
 }
 
 func (c *card) BARWrite(off uint64, b []byte) {
-	c.done = append(c.done, fmt.Sprintf("bar write %#x %d bytes", off, len(b)))
+	c.did("bar write %#x %d bytes", off, len(b))
 	copy(c.bar[off:], b)
 }
 
-func (c *card) Reset() { c.done = append(c.done, "reset") }
+func (c *card) Reset() { c.did("reset") }
 
 // said is what the server logged so far.
 func (g *guest) said() []string {

@@ -64,13 +64,15 @@ func (s *Server) Counters() Counters {
 }
 
 // Serve lets the client on c drive d until it leaves, which is no error. Close c
-// to end it. One client is served at a time; another waits.
+// to end it. A client that leaves is a machine that is off: d is reset, and then
+// its memory and vectors go. One client is served at a time; another waits.
 func (s *Server) Serve(c *net.UnixConn, d Device) error {
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	defer s.removeAll()
 	defer s.release(0, len(s.fds))
 	t := &session{Server: s, device: d, stream: newStream(c)}
+	defer t.powerOff() // first, so that a frame on its way finds no queue rather than no memory
 	for {
 		m, err := t.stream.next()
 		if err == io.EOF {
@@ -92,6 +94,12 @@ type session struct {
 	stream     *stream
 	negotiated bool
 	out        []byte // body of the reply
+}
+
+func (t *session) powerOff() {
+	if t.negotiated {
+		t.device.Reset()
+	}
 }
 
 // serve answers m. An error of its own, and not of the message, ends the session.

@@ -75,8 +75,8 @@ func TestAnAgreementThatFailsEndsTheConnection(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("ended with %v, not %q", err, c.want)
 			}
-			if len(g.device.done) > 0 {
-				t.Errorf("the device saw %v", g.device.done)
+			if saw := g.device.saw(); len(saw) > 0 {
+				t.Errorf("the device saw %v", saw)
 			}
 		})
 	}
@@ -117,8 +117,8 @@ func TestAccessesReachTheDevice(t *testing.T) {
 	}
 	g.must(13, nil)
 	want := []string{"bar write 0x10 4 bytes", "bar read 0x11 2", "config write 0x4 0600", "config read 0x0 4096", "reset"}
-	if !slices.Equal(g.device.done, want) {
-		t.Errorf("the device saw %q", g.device.done)
+	if saw := g.device.saw(); !slices.Equal(saw, want) {
+		t.Errorf("the device saw %q", saw)
 	}
 	if c := g.server.Counters(); c != (Counters{Messages: 6, Reads: 2, Writes: 2}) {
 		t.Errorf("%+v", c)
@@ -214,8 +214,8 @@ func TestWrongCommandsAreRefused(t *testing.T) {
 			t.Errorf("%s: the log says %q, not %q and %q", c.name, lines, c.says, c.errno)
 		}
 	}
-	if len(g.device.done) > 0 {
-		t.Errorf("the device saw %q", g.device.done)
+	if saw := g.device.saw(); len(saw) > 0 {
+		t.Errorf("the device saw %q", saw)
 	}
 	if _, vectors := g.server.held(); raised(event) != 0 || vectors > 0 {
 		t.Error("an eventfd was taken or raised")
@@ -234,8 +234,8 @@ func TestFlagsOfACommandAreChecked(t *testing.T) {
 			t.Errorf("flags %#x: %v", flags, errno)
 		}
 	}
-	if len(g.device.done) > 0 {
-		t.Errorf("the device saw %q", g.device.done)
+	if saw := g.device.saw(); len(saw) > 0 {
+		t.Errorf("the device saw %q", saw)
 	}
 }
 
@@ -301,6 +301,33 @@ func TestAClientThatLeavesIsNoError(t *testing.T) {
 	}
 	if g.server.Read(0, make([]byte, 4)) == nil || g.server.Interrupt(3) {
 		t.Error("the device still has memory or a vector")
+	}
+}
+
+// lastTouch is a device that uses memory and a vector when it is reset.
+type lastTouch struct {
+	card
+	server *Server
+	worked bool
+}
+
+func (l *lastTouch) Reset() {
+	l.worked = l.server.Read(0, make([]byte, 4)) == nil && l.server.Interrupt(0)
+}
+
+func TestADeviceIsResetBeforeItsMachineGoes(t *testing.T) {
+	ours, theirs := socketpair(t)
+	defer ours.Close()
+	s := New(Layout{BAR0: 4096, Vectors: 1}, t.Logf)
+	d, ended := &lastTouch{server: s}, make(chan error, 1)
+	go func() { ended <- s.Serve(ours, d) }()
+	g := &guest{t: t, conn: theirs, server: s}
+	g.must(1, []byte{0, 0, 0, 0})
+	g.mapMemory(0, 4096, 0, 3, memfd(t, 4096))
+	g.must(8, words(20, 0x24, 2, 0, 1), eventfd(t))
+	theirs.Close()
+	if err := <-ended; err != nil || !d.worked {
+		t.Errorf("memory and vector when it was reset: %v; %v", d.worked, err)
 	}
 }
 

@@ -101,8 +101,7 @@ func accept(ctx context.Context, l *net.UnixListener, each func(*net.UnixConn)) 
 	}
 }
 
-// serveGuests serves one guest after another. When one is gone its machine is
-// off, and so is the card.
+// serveGuests serves one guest after another.
 func serveGuests(ctx context.Context, l *net.UnixListener, c *card, log *log.Logger) error {
 	return accept(ctx, l, func(conn *net.UnixConn) {
 		defer conn.Close()
@@ -110,7 +109,6 @@ func serveGuests(ctx context.Context, l *net.UnixListener, c *card, log *log.Log
 		log.Print("a guest is here")
 		start, before := time.Now(), c.server.Counters()
 		err := c.server.Serve(conn, c.function)
-		c.function.Reset()
 		n := c.server.Counters()
 		log.Printf("the guest is gone, after %v with %d reads and %d writes", time.Since(start).Round(time.Millisecond), n.Reads-before.Reads, n.Writes-before.Writes)
 		if err != nil && ctx.Err() == nil {

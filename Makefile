@@ -18,7 +18,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-.PHONY: help build check test demo lint race laws fuzz vuln module bench deps packages packages-test completions install installmodule clean
+.PHONY: help build check test demo lint race laws fuzz vuln module bench deps lab packages packages-test completions install installmodule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -63,6 +63,10 @@ packages: ## Debian packages and RPMs, for amd64 and arm64, into build/packages
 
 packages-test: packages ## what is in the packages, and what they do in a Debian root of their own (root)
 	@packaging/test/test
+
+lab: ## experiments in virtual machines with a virtual card (root); ONLY=words of a name, KERNEL=6.12, VERBOSE=1
+	@cd test/lab && FLEXSTEER_LAB=1 $(GO) test -count=1 -timeout 60m $(if $(VERBOSE),-v) \
+		-run 'TestLab/$(or $(KERNEL),.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
 
 bench: ## benchmarks; docs/performance.md has the figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -31,11 +31,15 @@ for ((loc = FIRST; loc <= LAST; loc++)); do
 	! ethtool -u "$NETIF" rule "$loc" >/dev/null 2>&1 || skip_all "location $loc is in use"
 done
 
+# locations of ours that hold a rule
+locations() { ethtool -u "$NETIF" | sed -n 's/^Filter: \(10[01][0-9]\)$/\1/p'; }
+
 clear_rules() {
 	local loc
-	for ((loc = FIRST; loc <= LAST; loc++)); do
+	for loc in $(locations); do
 		ethtool -N "$NETIF" delete "$loc" >/dev/null 2>&1
 	done
+	return 0
 }
 
 restore() {
@@ -44,12 +48,22 @@ restore() {
 }
 trap restore EXIT
 
-# insert LOC FAMILY PROTO VALUE MASK [ARG...]: mask in ethtool's way, the bits to ignore
+# ntuple ARG...: ethtool -N, whose exit status is 0 in some versions (6.1) also
+# if the kernel has refused the rule
+ntuple() {
+	local out status=0
+	out=$(ethtool -N "$NETIF" "$@" 2>&1) || status=1
+	[ -z "$out" ] || echo "$out"
+	[ $status -eq 0 ] && [[ $out != *Cannot* ]]
+}
+
+# insert LOC FAMILY PROTO VALUE MASK [ARG...]: mask in ethtool's way, the bits to
+# ignore. To queue 0, unless ACTION says otherwise.
 insert() {
 	local loc=$1 family=$2 proto=$3 value=$4 mask=$5
 	shift 5
-	ethtool -N "$NETIF" flow-type "$family" l4proto "$proto" l4data "$value" m "$mask" \
-		action 0 loc "$loc" "$@" 2>&1
+	ntuple flow-type "$family" l4proto "$proto" l4data "$value" m "$mask" \
+		action "${ACTION:-0}" loc "$loc" "$@"
 }
 
 # fails TEXT COMMAND...: the command fails and says TEXT
@@ -63,7 +77,7 @@ fails() {
 	[[ $out == *"$text"* ]] || { echo "# said: $out, not: $text"; return 1; }
 }
 
-rules() { ethtool -u "$NETIF" | grep -c '^Filter: 10[01][0-9]$'; }
+rules() { locations | wc -l; }
 
 out=$(insert $FIRST ip4 253 0x3 0xfffffff0)
 case $out in
@@ -93,7 +107,9 @@ most_fields() {
 	insert $FIRST ip4 253 0x3 0xfffffff0 src-ip 198.18.0.1 dst-ip 198.18.0.2 dst-mac 02:00:00:00:00:01 vlan 7 m 0xf000
 }
 
-drop_rule() { insert $FIRST ip4 253 0x3 0xfffffff0 action -1; }
+drop_rule() {
+	ACTION=-1 insert $FIRST ip4 253 0x3 0xfffffff0 && ethtool -u "$NETIF" rule $FIRST | grep -q 'Action: Drop'
+}
 
 parsed_protocols() {
 	local proto
@@ -104,7 +120,7 @@ parsed_protocols() {
 }
 
 inexact_protocol() {
-	fails "Invalid argument" ethtool -N "$NETIF" flow-type ip4 l4proto 253 m 0x0f l4data 0x3 m 0xfffffff0 action 0 loc $FIRST
+	fails "Invalid argument" ntuple flow-type ip4 l4proto 253 m 0x0f l4data 0x3 m 0xfffffff0 action 0 loc $FIRST
 }
 
 second_protocol() {
@@ -167,8 +183,8 @@ limit_in_range() {
 
 other_rules() {
 	insert $FIRST ip4 253 0x3 0xfffffff0 &&
-		ethtool -N "$NETIF" flow-type udp4 dst-port 4000 action 0 loc $((FIRST + 1)) &&
-		ethtool -N "$NETIF" flow-type ip4 l4proto 47 action 0 loc $((FIRST + 2)) &&
+		ntuple flow-type udp4 dst-port 4000 action 0 loc $((FIRST + 1)) &&
+		ntuple flow-type ip4 l4proto 47 action 0 loc $((FIRST + 2)) &&
 		[ "$(rules)" -eq 3 ]
 }
 

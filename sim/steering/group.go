@@ -62,7 +62,17 @@ func (s *State) CreateGroup(id uint32, g Group) error {
 	if err != nil {
 		return err
 	}
-	at, overlaps := slices.BinarySearchFunc(t.groups, g, func(have *group, want Group) int {
+	made := &group{Group: g, id: id, table: t, byValue: map[string][]*entry{}, compare: c}
+	if err := t.insert(made); err != nil {
+		return err
+	}
+	s.groups[id] = made
+	return nil
+}
+
+// insert puts a group between the others of the table.
+func (t *table) insert(g *group) error {
+	at, overlaps := slices.BinarySearchFunc(t.groups, g, func(have, want *group) int {
 		switch {
 		case have.End < want.Start:
 			return -1
@@ -73,15 +83,13 @@ func (s *State) CreateGroup(id uint32, g Group) error {
 	})
 	if overlaps {
 		return refuse(BadParam, "group %d: entries %d to %d of table %d overlap group %d, which has %d to %d",
-			id, g.Start, g.End, t.id, t.groups[at].id, t.groups[at].Start, t.groups[at].End)
+			g.id, g.Start, g.End, t.id, t.groups[at].id, t.groups[at].Start, t.groups[at].End)
 	}
-	made := &group{Group: g, id: id, table: t, byValue: map[string][]*entry{}, compare: c}
-	t.groups = slices.Insert(t.groups, at, made)
-	s.groups[id] = made
-	if before := made.twinBefore(); before != nil {
-		made.twin, before.twin = before.twin, made
-	} else if i := slices.IndexFunc(t.groups[at+1:], made.same); i >= 0 {
-		made.twin = t.groups[at+1+i]
+	t.groups = slices.Insert(t.groups, at, g)
+	if before := g.twinBefore(); before != nil {
+		g.twin, before.twin = before.twin, g
+	} else if i := slices.IndexFunc(t.groups[at+1:], g.same); i >= 0 {
+		g.twin = t.groups[at+1+i]
 	}
 	return nil
 }

@@ -269,7 +269,6 @@ func TestLimitsOfNumbers(t *testing.T) {
 }
 
 func TestAFailedModifyKeepsTheEntry(t *testing.T) {
-	s := bench(t)
 	e := benchEntry
 	e.Tag, e.Destinations, e.Action, e.Counters = 0x123456, []Destination{toTIR(directTIR)}, Forward, nil
 	for which, want := range map[Change]string{
@@ -278,7 +277,7 @@ func TestAFailedModifyKeepsTheEntry(t *testing.T) {
 		ChangeAction | ChangeCounters: "sample 7 = 0x1/0xffff -> TIR 0x4 -> table 2",
 		ChangeAction:                  "counted in 0x6 -> TIR 0x4 -> table 2", // refused: counters without Count
 	} {
-		s = bench(t)
+		s := bench(t)
 		err := s.ModifyEntry(lowTable, 2, which, e)
 		if (err != nil) != (which == ChangeAction) || !strings.Contains(s.Text(), want) {
 			t.Errorf("change %#x: %v; want %q in\n%s", which, err, want, s.Text())
@@ -335,10 +334,22 @@ table 1 (level 3): 1 of 2^4 entries, misses -> table 2
 table 2 (level 5): 0 of 2^4 entries, misses -> nobody
 TIR 0x4: Toeplitz of IPv4 source, IPv4 destination -> RQT 0x5
 TIR 0x8: -> RQ 0x9
-RQT 0x5 (2 of at most 4 places): 0x1 0x2
+RQT 0x5: 2 of at most 4 places: 0x1 0x2
 parse graph node 0x7: 4 bytes behind IP protocol 253, sample 7 at byte 0
 `
 	if got := bench(t).Text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAnRQTIsWrittenOnce(t *testing.T) {
+	for want, queues := range map[string][]uint32{
+		"0x7": {7}, "0x7, and again": {7, 7, 7, 7}, "0x1 0x2 0x3, and again": {1, 2, 3, 1, 2, 3, 1, 2},
+		"0x1 0x1 0x1 0x2": {1, 1, 1, 2}, "0x1 0x2 0x1 0x3": {1, 2, 1, 3}, "0x1 0x1 0x2, and again": {1, 1, 2, 1},
+	} {
+		r := rqt{RQT: RQT{8, queues}}
+		if got := r.text(); !strings.HasSuffix(got, "places: "+want) {
+			t.Errorf("%v: %q", queues, got)
+		}
 	}
 }

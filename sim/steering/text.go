@@ -3,8 +3,11 @@
 package steering
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -161,19 +164,17 @@ func (s *State) Text() string {
 	} else {
 		fmt.Fprintf(&b, "root: table %d\n", s.root.id)
 	}
-	for _, id := range sortedKeys(s.tables) {
-		s.tables[id].write(&b)
+	// In the order of packets.
+	for _, t := range slices.SortedFunc(maps.Values(s.tables), func(a, b *table) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.id, b.id))
+	}) {
+		t.write(&b)
 	}
 	for _, id := range sortedKeys(s.tirs) {
 		fmt.Fprintf(&b, "TIR %#x: %s\n", id, s.tirs[id].text())
 	}
 	for _, id := range sortedKeys(s.rqts) {
-		r := s.rqts[id]
-		fmt.Fprintf(&b, "RQT %#x (%d of at most %d places):", id, len(r.Queues), r.MaxSize)
-		for _, q := range r.Queues {
-			fmt.Fprintf(&b, " %#x", q)
-		}
-		b.WriteByte('\n')
+		fmt.Fprintf(&b, "RQT %#x: %s\n", id, s.rqts[id].text())
 	}
 	for _, id := range sortedKeys(s.nodes) {
 		fmt.Fprintf(&b, "parse graph node %#x: %s\n", id, s.nodes[id].text())
@@ -236,7 +237,28 @@ func (t *tir) text() string {
 	return fmt.Sprintf("%s -> RQT %#x", t.Hash.text(), t.RQT)
 }
 
+// text writes a list that repeats itself once.
+func (r *rqt) text() string {
+	period := 1
+	for i := 1; i < len(r.Queues); i++ {
+		if r.Queues[i] != r.Queues[i-period] {
+			period = i + 1
+		}
+	}
+	text := fmt.Sprintf("%d of at most %d places:", len(r.Queues), r.MaxSize)
+	for _, q := range r.Queues[:period] {
+		text += fmt.Sprintf(" %#x", q)
+	}
+	if period < len(r.Queues) {
+		text += ", and again"
+	}
+	return text
+}
+
 func (h *Hash) text() string {
+	if h.Fields == 0 {
+		return "no hash"
+	}
 	text := "xor8 of "
 	if h.Function == HashToeplitz {
 		text = "Toeplitz of "
@@ -251,9 +273,6 @@ func (h *Hash) text() string {
 		if h.Fields>>i&1 != 0 {
 			parts = append(parts, name)
 		}
-	}
-	if len(parts) == 0 {
-		return text + "nothing"
 	}
 	return text + strings.Join(parts, ", ")
 }

@@ -29,7 +29,8 @@ type Machine struct {
 	experiment Experiment
 	folder     string // build/lab/EXPERIMENT/MACHINE
 	processes  []*Process
-	status     []byte // status.json, as last seen
+	status     []byte      // status.json, as last seen
+	queueOf    map[int]int // see receiveQueues
 }
 
 func newMachine(t *testing.T, b boot, e Experiment) *Machine {

@@ -106,7 +106,8 @@ func (c Config) arguments() []string {
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=lab,name=" + guest.Port,
 	}
 	for i := range len(c.Cards) + c.Spare {
-		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=rp%d,slot=%d,chassis=%d", i, i+1, i+1))
+		// Addresses for the 32 MiB of a card that is plugged in later.
+		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=rp%d,slot=%d,chassis=%d,pref64-reserve=64M", i, i+1, i+1))
 	}
 	for i, socket := range c.Cards {
 		args = append(args, "-device", fmt.Sprintf(`{"driver":"vfio-user-pci","id":"card%d","bus":"rp%d","socket":{"path":%q,"type":"unix"}}`, i, i, socket))

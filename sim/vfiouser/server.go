@@ -52,10 +52,10 @@ func New(l Layout, log func(format string, args ...any)) *Server {
 
 // Counters are numbers of messages since New.
 type Counters struct {
-	Messages uint64 // all
-	Reads    uint64 // of a region
-	Writes   uint64 // of a region
-	Refused  uint64 // answered with an error
+	Messages uint64 `json:"messages"` // all
+	Reads    uint64 `json:"reads"`    // of a region
+	Writes   uint64 `json:"writes"`   // of a region
+	Refused  uint64 `json:"refused"`  // answered with an error
 }
 
 // Counters are those of all clients so far.

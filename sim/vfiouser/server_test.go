@@ -378,8 +378,9 @@ func TestTheNextClientStartsFresh(t *testing.T) {
 	ours, theirs := socketpair(t)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- g.server.Serve(ours, g.device)
+		err := g.server.Serve(ours, g.device)
 		ours.Close()
+		ended <- err
 	}()
 	g.conn.Close()
 	second := &guest{t: t, conn: theirs, server: g.server}

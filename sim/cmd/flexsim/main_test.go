@@ -17,12 +17,15 @@ import (
 
 	"github.com/flexsteer/flexsteer/sim/mlx5"
 	"github.com/flexsteer/flexsteer/sim/pci"
+	"github.com/flexsteer/flexsteer/sim/vfiouser"
 )
 
-// A device whose BAR were larger than the function's would have UAR pages that nobody reaches.
-func TestTheFunctionHasRoomForTheDevice(t *testing.T) {
+func TestTheRoomsAgreeOnSizes(t *testing.T) {
 	if pci.BAR0 != mlx5.BARSize {
 		t.Errorf("BAR 0 has %#x bytes, the device %#x", pci.BAR0, mlx5.BARSize)
+	}
+	if pci.ConfigSize != vfiouser.ConfigSize {
+		t.Errorf("configuration space has %#x bytes, and %#x can be asked for", pci.ConfigSize, vfiouser.ConfigSize)
 	}
 }
 

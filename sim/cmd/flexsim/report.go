@@ -27,7 +27,11 @@ func printReport(out io.Writer, c *card, r mlx5.Report) error {
 	n, m := c.device.Counters(), c.server.Counters()
 	row("frames", "%d received, %d sent, %d lost without a buffer", n.Received.Frames, n.Sent.Frames, n.NoBuffer)
 	row("messages", "%d reads, %d writes, %d refused", m.Reads, m.Writes, m.Refused)
-	row("violations", "%s", or(strings.TrimLeft(fmt.Sprint(r.Total), "0"), "none"))
+	if r.Total == 0 {
+		row("violations", "none")
+	} else {
+		row("violations", "%d", r.Total)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // serve serves guests and requests until ctx ends, and then prints the report.
-func serve(ctx context.Context, o options, out io.Writer, log *log.Logger) (r mlx5.Report, err error) {
-	c, err := newCard(o.personality, o.peer, log.Printf)
+func serve(ctx context.Context, o options, out io.Writer, logger *log.Logger) (r mlx5.Report, err error) {
+	c, err := newCard(o.personality, o.peer, logger.Printf)
 	if err != nil {
 		return r, err
 	}
@@ -28,7 +28,7 @@ func serve(ctx context.Context, o options, out io.Writer, log *log.Logger) (r ml
 		if err != nil {
 			return r, err
 		}
-		defer func() { complain(log, t.end(c)) }()
+		defer func() { complain(logger, t.end(c)) }()
 	}
 	guests, err := listen(o.socket)
 	if err != nil {
@@ -45,11 +45,11 @@ func serve(ctx context.Context, o options, out io.Writer, log *log.Logger) (r ml
 		}
 		control.Go(func() { stop(serveRequests(end, l, c)) })
 	}
-	log.Printf("%s, firmware %s, waits for QEMU at %s", o.personality.Name, o.personality.Firmware, o.socket)
-	stop(serveGuests(end, guests, c, log))
+	logger.Printf("%s, firmware %s, waits for QEMU at %s", o.personality.Name, o.personality.Firmware, o.socket)
+	stop(serveGuests(end, guests, c, logger))
 	control.Wait()
 	_, err = c.port.StopCapture()
-	complain(log, err)
+	complain(logger, err)
 	if ctx.Err() == nil {
 		return r, context.Cause(end)
 	}
@@ -58,9 +58,9 @@ func serve(ctx context.Context, o options, out io.Writer, log *log.Logger) (r ml
 }
 
 // complain logs what failed and stops nothing.
-func complain(log *log.Logger, err error) {
+func complain(logger *log.Logger, err error) {
 	if err != nil {
-		log.Print(err)
+		logger.Print(err)
 	}
 }
 
@@ -102,17 +102,17 @@ func accept(ctx context.Context, l *net.UnixListener, each func(*net.UnixConn)) 
 }
 
 // serveGuests serves one guest after another.
-func serveGuests(ctx context.Context, l *net.UnixListener, c *card, log *log.Logger) error {
+func serveGuests(ctx context.Context, l *net.UnixListener, c *card, logger *log.Logger) error {
 	return accept(ctx, l, func(conn *net.UnixConn) {
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { conn.Close() })()
-		log.Print("a guest is here")
+		logger.Print("a guest is here")
 		start, before := time.Now(), c.server.Counters()
 		err := c.server.Serve(conn, c.function)
 		n := c.server.Counters()
-		log.Printf("the guest is gone, after %v with %d reads and %d writes", time.Since(start).Round(time.Millisecond), n.Reads-before.Reads, n.Writes-before.Writes)
+		logger.Printf("the guest is gone, after %v with %d reads and %d writes", time.Since(start).Round(time.Millisecond), n.Reads-before.Reads, n.Writes-before.Writes)
 		if err != nil && ctx.Err() == nil {
-			log.Printf("its connection broke: %v", err)
+			logger.Printf("its connection broke: %v", err)
 		}
 	})
 }

@@ -52,6 +52,7 @@ func (d Daemon) Stop() {
 
 // Status is what flexsteerd writes to status.json, as far as experiments ask.
 type Status struct {
+	PID          int          `json:"pid"`
 	Generation   int          `json:"generation"`
 	ConfigErrors []string     `json:"config_errors"`
 	Links        []LinkStatus `json:"links"`

@@ -53,8 +53,8 @@ var _ = add(Experiment{
 		s := m.Steer()
 		m.must(m.card.SetHealth(1, false))
 		m.Eventually(func() string {
-			if dmesg := m.Run("dmesg"); !strings.Contains(dmesg, "synd 0x1: firmware internal error") {
-				return "the driver says nothing of the syndrome"
+			if said := m.Run("devlink", "health", "show", "pci/"+cardAt, "reporter", "fw"); !strings.Contains(said, " error 1 ") {
+				return "the driver has not seen the syndrome: " + said
 			}
 			return ""
 		})
@@ -63,15 +63,14 @@ var _ = add(Experiment{
 
 		s.Watch.Mark()
 		m.must(m.card.SetHealth(1, true))
-		s.Restored("health recovery")
+		event := s.Restored("health recovery")
 		m.Eventually(func() string {
 			if dmesg := m.Run("dmesg"); !strings.Contains(dmesg, "health recovery succeeded") {
 				return "the driver does not tell of its recovery"
 			}
 			return ""
 		})
-		renewed := s.Watch.First(is("link", m.Link)).Index != s.index
-		if want := m.boot.kernel == "6.12"; renewed != want {
+		if renewed, want := event.Index != s.index, m.boot.kernel == "6.12"; renewed != want {
 			m.Errorf("a new netdev after health recovery: %v, want %v", renewed, want)
 		}
 	},

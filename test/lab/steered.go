@@ -71,7 +71,7 @@ func (s *Steered) Untouched() {
 		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, s.rules))
 	}
 	for _, c := range s.Watch.Since() {
-		if c.What == "rules" && c.Count != ownRules+1 {
+		if c.What == "rules" && c.Index == s.index && c.Count != ownRules+1 {
 			s.must(fmt.Errorf("the rules changed on the way: %+v", s.Watch.Since()))
 		}
 	}
@@ -80,13 +80,14 @@ func (s *Steered) Untouched() {
 }
 
 // Restored waits until our rules are there again, after the driver has lost all,
-// and notes the time. The foreign rule stays lost: nobody may bring it back.
-func (s *Steered) Restored(what string) {
+// and notes the time. The foreign rule stays lost: nobody may bring it back. It
+// returns the event by which the link told of itself.
+func (s *Steered) Restored(what string) (event Change) {
 	s.Helper()
 	loss := s.Watch.First(func(c Change) bool {
 		return c.Index == s.index && (c.What == "gone" || c.What == "rules" && c.Count < ownRules)
 	})
-	event := s.Watch.After(loss, func(c Change) bool { return c.What == "link" && c.State != "gone" })
+	event = s.Watch.After(loss, func(c Change) bool { return c.What == "link" })
 	done := s.Watch.After(event, func(c Change) bool { return c.What == "rules" && c.Count == ownRules })
 	s.Took(what, ownRules, loss, event, done)
 	s.Rediscover()
@@ -97,6 +98,7 @@ func (s *Steered) Restored(what string) {
 		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, want))
 	}
 	s.Right()
+	return event
 }
 
 // RuleTexts is each rule as ethtool tells it, by location.

@@ -144,18 +144,21 @@ func runOn(t *testing.T, b boot, all []Experiment) {
 			start := time.Now()
 			m := newMachine(t, b, e)
 			defer func() { tell(t, b.String()+" "+e.driver().String()+": "+e.Name, time.Since(start), m.folder) }()
+			// One each, since what fails in a deferred function ends that function.
 			defer func() {
 				// A failure may have left anything behind: the next gets a new machine.
+				if t.Failed() && s != nil {
+					m.keep()
+					s.kill()
+					s = nil
+				}
+			}()
+			defer func() {
 				if t.Skipped() {
 					t.Error("an experiment that cannot run fails")
 				}
 				if !t.Failed() && s != nil {
 					m.restore()
-				}
-				if t.Failed() && s != nil {
-					m.keep()
-					s.kill()
-					s = nil
 				}
 			}()
 			s = m.on(s, b, e.driver())

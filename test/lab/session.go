@@ -154,7 +154,7 @@ func (s *session) linkUp() error {
 // of the first time, which are remembered.
 func (s *session) settle() error {
 	var last map[string]int
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience / 3); ; time.Sleep(50 * time.Millisecond) {
 		r, err := s.card.Report()
 		if err != nil {
 			return err

@@ -29,20 +29,22 @@ build: ## build flexsteerd and flexsteerctl into bin/
 
 check: lint ## the fast part: lint and tests, without root, under two minutes
 	$(GO) test ./...
+	cd sim && $(GO) test ./...
 	$(MAKE) -C kernel check
 
-test: deps lint vuln race laws fuzz demo module ## everything; installs what it needs, as root
+test: deps lint vuln race laws fuzz module packages-test lab demo ## everything; installs what it needs, as root
 
 demo: build ## the main job: packets for each queue, before and after
 	@scripts/demo
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above need gofmt -w'; exit 1; }
-	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
+	@for module in . sim; do echo "go vet, staticcheck: $$module"; \
+		(cd $$module && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
 race: ## all Go tests under the race detector; as root also those in network namespaces
 	$(GO) test -race ./...
+	cd sim && $(GO) test -race ./...
 
 laws: ## the laws of pkg/steer over 24,000 random worlds, and the fault sweeps
 	FLEXSTEER_WORLDS=24000 $(GO) test -timeout 30m -v -run 'RulesDecide|NoRuleCould|APlanReaches' ./pkg/steer
@@ -98,7 +100,7 @@ ifneq ($(wildcard vendor),) # what the Apache licence asks for of what is linked
 endif
 ifeq ($(UNITS),yes)
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) packaging/systemd/*.service
-	sed -i 's|=/usr/\(s\?bin\)/|=$(PREFIX)/\1/|' $(DESTDIR)$(UNITDIR)/flexsteerd.service $(DESTDIR)$(UNITDIR)/flexsteer-prepare*.service
+	sed -i 's|=/usr/\(s\?bin\)/|=$(PREFIX)/\1/|' $(DESTDIR)$(UNITDIR)/flexsteer*.service
 	install -D -m 644 packaging/systemd/flexsteer.udev $(DESTDIR)$(UDEVDIR)/60-flexsteer.rules
 	install -D -m 644 packaging/systemd/flexsteer.sysusers $(DESTDIR)/usr/lib/sysusers.d/flexsteer.conf
 endif

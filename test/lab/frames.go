@@ -29,6 +29,16 @@ func (m *Machine) Generate(flows ...string) string {
 	return file
 }
 
+// pairOfHosts describes packets of one pair of hosts with sixteen destination
+// ports in turn, for Generate.
+func pairOfHosts(protocol, family string, packets int) string {
+	hosts := "source=198.51.100.1 destination=192.0.2.1"
+	if family == "ipv6" {
+		hosts = "source=2001:db8:1::1 destination=2001:db8:2::1"
+	}
+	return fmt.Sprintf("protocol=%s family=%s %s destination-port=0-15 packets=%d", protocol, family, hosts, packets)
+}
+
 func (m *Machine) pcapName() string {
 	m.Helper()
 	f, err := os.CreateTemp(m.dir, "*.pcap")

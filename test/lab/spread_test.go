@@ -6,15 +6,6 @@ import "fmt"
 
 // The main job: packets of protocols that the card does not parse, over queues.
 
-// flows of one pair of hosts, sixteen destination ports in turn.
-func pairOfHosts(protocol, family string, packets int) string {
-	hosts := "source=198.51.100.1 destination=192.0.2.1"
-	if family == "ipv6" {
-		hosts = "source=2001:db8:1::1 destination=2001:db8:2::1"
-	}
-	return fmt.Sprintf("protocol=%s family=%s %s destination-port=0-15 packets=%d", protocol, family, hosts, packets)
-}
-
 var _ = add(Experiment{
 	Name: "without rules all packets between two hosts are on one queue",
 	Run: func(m *Machine) {

@@ -33,27 +33,28 @@ type (
 		Links        []linkFile    `json:"links"`
 	}
 	linkFile struct {
-		Index     int           `json:"ifindex"`
-		Name      string        `json:"name"`
-		AltNames  []string      `json:"altnames,omitempty"`
-		Driver    string        `json:"driver,omitempty"`
-		MAC       string        `json:"mac,omitempty"`
-		Path      string        `json:"path,omitempty"`
-		PCI       string        `json:"pci,omitempty"`
-		Kind      string        `json:"kind,omitempty"`
-		Ready     bool          `json:"ready"`
-		State     string        `json:"state"`
-		ChangedAt *time.Time    `json:"state_since,omitempty"`
-		RetryAt   *time.Time    `json:"retry_at,omitempty"`
-		Policies  []string      `json:"policies"`
-		Own       *rangeFile    `json:"locations,omitempty"`
-		Wanted    int           `json:"rules_wanted"`
-		InPlace   int           `json:"rules_in_place"`
-		Foreign   int           `json:"rules_foreign"`
-		Channels  *channelsFile `json:"channels,omitempty"`
-		Queues    uint32        `json:"queues,omitempty"`
-		Usage     []usageFile   `json:"entries"`
-		Problems  []problemFile `json:"problems"`
+		Index      int           `json:"ifindex"`
+		Name       string        `json:"name"`
+		AltNames   []string      `json:"altnames,omitempty"`
+		Driver     string        `json:"driver,omitempty"`
+		MAC        string        `json:"mac,omitempty"`
+		Path       string        `json:"path,omitempty"`
+		PCI        string        `json:"pci,omitempty"`
+		Kind       string        `json:"kind,omitempty"`
+		Ready      bool          `json:"ready"`
+		State      string        `json:"state"`
+		Generation uint64        `json:"generation"`
+		ChangedAt  *time.Time    `json:"state_since,omitempty"`
+		RetryAt    *time.Time    `json:"retry_at,omitempty"`
+		Policies   []string      `json:"policies"`
+		Own        *rangeFile    `json:"locations,omitempty"`
+		Wanted     int           `json:"rules_wanted"`
+		InPlace    int           `json:"rules_in_place"`
+		Foreign    int           `json:"rules_foreign"`
+		Channels   *channelsFile `json:"channels,omitempty"`
+		Queues     uint32        `json:"queues,omitempty"`
+		Usage      []usageFile   `json:"entries"`
+		Problems   []problemFile `json:"problems"`
 	}
 	rangeFile struct {
 		First uint32 `json:"first"`
@@ -136,7 +137,7 @@ func linkOut(l reconcile.LinkStatus) linkFile {
 	f := linkFile{
 		Index: l.Link.Index, Name: l.Link.Name, AltNames: l.Link.AltNames, Driver: l.Link.Driver, MAC: l.Link.MAC,
 		Path: l.Link.Path, PCI: l.Link.PCI, Kind: string(l.Link.Kind), Ready: l.Link.Ready,
-		State: string(l.State), ChangedAt: timeOut(l.ChangedAt), RetryAt: timeOut(l.RetryAt),
+		State: string(l.State), Generation: l.Generation, ChangedAt: timeOut(l.ChangedAt), RetryAt: timeOut(l.RetryAt),
 		Policies: list(l.Policies), Wanted: l.Wanted, InPlace: l.InPlace, Foreign: l.Foreign, Queues: l.Queues,
 		Usage:    each(l.Usage, func(u reconcile.EntryUsage) usageFile { return usageFile(u) }),
 		Problems: each(l.Problems, problemOut),
@@ -155,7 +156,7 @@ func linkIn(f linkFile) (reconcile.LinkStatus, error) {
 	l := reconcile.LinkStatus{
 		Link: steer.Link{Index: f.Index, Name: f.Name, AltNames: f.AltNames, Driver: f.Driver, MAC: f.MAC,
 			Path: f.Path, PCI: f.PCI, Kind: steer.Kind(f.Kind), Ready: f.Ready},
-		State: reconcile.State(f.State), ChangedAt: timeIn(f.ChangedAt), RetryAt: timeIn(f.RetryAt),
+		State: reconcile.State(f.State), Generation: f.Generation, ChangedAt: timeIn(f.ChangedAt), RetryAt: timeIn(f.RetryAt),
 		Policies: unlist(f.Policies), Wanted: f.Wanted, InPlace: f.InPlace, Foreign: f.Foreign, Queues: f.Queues,
 	}
 	if !slices.Contains(states, l.State) {

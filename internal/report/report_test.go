@@ -33,14 +33,14 @@ func sample() reconcile.Status {
 			{
 				Link: steer.Link{Index: 3, Name: "ens1f0np0", AltNames: []string{"enp3s0f0np0"}, Driver: "mlx5_core", MAC: "02:00:00:00:00:01",
 					Path: "pci-0000:03:00.0", PCI: "15b3:a2dc", Kind: steer.Physical, Ready: true},
-				State: reconcile.Configured, Policies: []string{"/etc/flexsteer/10-homa.yaml", "/etc/flexsteer/10-homa.yaml.d/site.yaml"},
+				State: reconcile.Configured, Generation: 3, Policies: []string{"/etc/flexsteer/10-homa.yaml", "/etc/flexsteer/10-homa.yaml.d/site.yaml"},
 				Own: steer.DefaultOwn, Wanted: 82, InPlace: 82, Foreign: 2, Channels: steer.Channels{Combined: 16, Max: 32}, Queues: 16,
 				Usage:     []reconcile.EntryUsage{{Entry: "homa", Rules: 64, Imbalance: 0.0625}, {Entry: "homa-server", Rules: 16}, {Entry: "dns", Rules: 2}},
 				ChangedAt: noon.Add(-5 * time.Minute),
 			},
 			{
 				Link:  steer.Link{Index: 4, Name: "ens1f1np1", Driver: "mlx5_core", Kind: steer.Physical, Ready: true},
-				State: reconcile.Failed, Policies: []string{"/etc/flexsteer/10-homa.yaml"},
+				State: reconcile.Failed, Generation: 2, Policies: []string{"/etc/flexsteer/10-homa.yaml"},
 				Own: steer.Range{First: 100, Last: 199}, Wanted: 16, InPlace: 7, ChangedAt: noon.Add(-26 * time.Hour), RetryAt: noon.Add(8 * time.Second),
 				Problems: []steer.Problem{
 					{Severity: steer.Blocked, Entry: "homa", At: steer.Origin{File: "/etc/flexsteer/10-homa.yaml", Line: 14, Column: 14, Text: "      queue: 64"},

@@ -54,7 +54,7 @@ type world struct {
 	loop    *reconcile.Loop
 	now     time.Time
 	log     bytes.Buffer
-	reports int
+	reports []reconcile.Status
 	beats   int
 }
 
@@ -74,7 +74,7 @@ func (w *world) restart() {
 	}
 	w.loop = reconcile.New(w.Kernel, reconcile.Options{
 		Log:    slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{ReplaceAttr: quiet})),
-		Report: func(reconcile.Status) { w.reports++ },
+		Report: func(s reconcile.Status) { w.reports = append(w.reports, s) },
 		Alive:  func() { w.beats++ },
 		Now:    func() time.Time { return w.now },
 		Rand:   func() float64 { return 0.5 },
@@ -99,6 +99,14 @@ func (w *world) passes(t testing.TB) (passes []string) {
 	}
 	t.Fatalf("the loop spins: 20 passes at one time\n%s", passes)
 	return nil
+}
+
+// reported is what the loop reports while it does all that is due now.
+func (w *world) reported(t testing.TB) []reconcile.Status {
+	t.Helper()
+	w.reports = nil
+	w.passes(t)
+	return w.reports
 }
 
 // summary counts calls by kind, in the order of first use: "links observe 64xinsert".

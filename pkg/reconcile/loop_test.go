@@ -37,6 +37,29 @@ func TestNRulesCostNCallsAndAConstant(t *testing.T) {
 	}
 }
 
+// A reload is reported before any link was visited: what is told of a link then
+// is about the configuration before it, and says so.
+func TestALinkTellsWhichConfigurationItsStatusIsAbout(t *testing.T) {
+	w := newWorld()
+	w.AddMLX5("eth0", 16)
+	w.AddVeth("veth0")
+	for generation, rules := range []int{4, 8} {
+		w.load(policy{"eth0": steering(253, rules, 16)})
+		for _, s := range w.reported(t) {
+			for _, l := range s.Links {
+				if l.Generation == uint64(generation)+1 && l.Link.Name == "eth0" && l.Wanted != rules {
+					t.Errorf("of configuration %d, which wants %d rules, a report says %+v", generation+1, rules, l)
+				}
+			}
+		}
+		for _, l := range w.loop.Status().Links {
+			if l.Generation != uint64(generation)+1 {
+				t.Errorf("after all passes %s is of configuration %d, want %d", l.Link.Name, l.Generation, generation+1)
+			}
+		}
+	}
+}
+
 func TestAQuietPassIsSilent(t *testing.T) {
 	w := newWorld()
 	w.AddMLX5("eth0", 16)
@@ -44,15 +67,15 @@ func TestAQuietPassIsSilent(t *testing.T) {
 	w.load(policy{"eth0": steering(253, 4, 16), "veth0": steering(253, 1, 1)})
 	w.passes(t)
 	w.log.Reset()
-	w.reports = 0
+	w.reports = nil
 	for range 10 {
 		w.event()
 		w.passes(t)
 		w.now = w.now.Add(time.Minute)
 		w.passes(t)
 	}
-	if w.log.Len() > 0 || w.reports > 0 {
-		t.Errorf("%d reports and a log of\n%s", w.reports, w.log.String())
+	if w.log.Len() > 0 || len(w.reports) > 0 {
+		t.Errorf("%d reports and a log of\n%s", len(w.reports), w.log.String())
 	}
 }
 

@@ -22,19 +22,20 @@ const (
 
 // LinkStatus is one link as the last pass left it.
 type LinkStatus struct {
-	Link      steer.Link
-	State     State
-	Policies  []string
-	Own       steer.Range
-	Wanted    int // rules the configuration wants
-	InPlace   int // those of them that are in the NIC
-	Foreign   int // rules outside our locations
-	Channels  steer.Channels
-	Queues    uint32
-	Usage     []EntryUsage
-	Problems  []steer.Problem
-	ChangedAt time.Time // of State
-	RetryAt   time.Time // the next attempt after a failure; zero when none is planned but the resync
+	Link       steer.Link
+	State      State
+	Generation uint64 // of the configuration that this is about; Status.Generation is ahead of it until the link's next visit
+	Policies   []string
+	Own        steer.Range
+	Wanted     int // rules the configuration wants
+	InPlace    int // those of them that are in the NIC
+	Foreign    int // rules outside our locations
+	Channels   steer.Channels
+	Queues     uint32
+	Usage      []EntryUsage
+	Problems   []steer.Problem
+	ChangedAt  time.Time // of State
+	RetryAt    time.Time // the next attempt after a failure; zero when none is planned but the resync
 }
 
 // EntryUsage is steer.Usage by the entry's name.

@@ -220,7 +220,7 @@ func (l *Loop) settle(t *track, state State, problems []steer.Problem) {
 	if state == Unmanaged {
 		*s = LinkStatus{Link: t.desired.Link, State: s.State, Problems: s.Problems, ChangedAt: s.ChangedAt}
 	}
-	s.Problems = problems
+	s.Problems, s.Generation = problems, l.status.Generation
 	switch state {
 	case Configuring: // it passes at once
 	case Pending: // logState tells the reason

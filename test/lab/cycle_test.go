@@ -52,13 +52,7 @@ var _ = add(Experiment{
 			protocol := protocols[i%len(protocols)]
 			m.Configure("10-lab.yaml", policy(words(protocol, bothFamilies, shifted(2, i))))
 			d.Reload()
-			m.Eventually(func() string {
-				s := m.Status()
-				if s.Generation == 1+i && len(s.Links) == 1 && s.Links[0].State == "configured" && s.Links[0].InPlace == 4 {
-					return ""
-				}
-				return fmt.Sprintf("reload %d, to protocol %d: %+v", i, protocol, s)
-			})
+			m.Becomes("configured", 4)
 			// One packet for each rule; that it goes right is seen in the guest every tenth time.
 			if i%10 == 0 {
 				want := onQueues(2, i%queues, (i+1)%queues)

@@ -38,8 +38,19 @@ func (m *Machine) Daemon(yaml string) Daemon {
 	return Daemon{m.Start("flexsteerd")}
 }
 
-// Reload has it read its configuration again.
-func (d Daemon) Reload() { d.m.Helper(); d.Signal(syscall.SIGHUP) }
+// Reload has it read its configuration again, and waits until it has, well or
+// not. What that means for links comes later: Becomes waits for it.
+func (d Daemon) Reload() {
+	d.m.Helper()
+	before := d.m.Status().Reloads
+	d.Signal(syscall.SIGHUP)
+	d.m.Eventually(func() string {
+		if s := d.m.Status(); s.Reloads > before {
+			return ""
+		}
+		return fmt.Sprintf("flexsteerd has not reloaded; it says\n%s", d.Output())
+	})
+}
 
 // Stop ends it, which must succeed. The rules stay.
 func (d Daemon) Stop() {
@@ -53,7 +64,8 @@ func (d Daemon) Stop() {
 // Status is what flexsteerd writes to status.json, as far as experiments ask.
 type Status struct {
 	PID          int          `json:"pid"`
-	Generation   int          `json:"generation"`
+	Reloads      int          `json:"reloads"`
+	Generation   int          `json:"generation"` // of the configuration in use
 	ConfigErrors []string     `json:"config_errors"`
 	Links        []LinkStatus `json:"links"`
 }
@@ -62,7 +74,8 @@ type Status struct {
 type LinkStatus struct {
 	Name     string    `json:"name"`
 	PCI      string    `json:"pci"`
-	State    string    `json:"state"` // unmanaged, pending, configuring, configured, blocked, failed
+	State    string    `json:"state"`      // unmanaged, pending, configuring, configured, blocked, failed
+	About    int       `json:"generation"` // the configuration that the state is about
 	Wanted   int       `json:"rules_wanted"`
 	InPlace  int       `json:"rules_in_place"`
 	Foreign  int       `json:"rules_foreign"`
@@ -96,23 +109,29 @@ func (m *Machine) Status() (s Status) {
 // LinkStatus is the part of the card's link.
 func (m *Machine) LinkStatus() LinkStatus {
 	m.Helper()
-	for _, l := range m.Status().Links {
-		if l.Name == m.Link {
+	return m.Status().link(m.Link)
+}
+
+func (s Status) link(name string) LinkStatus {
+	for _, l := range s.Links {
+		if l.Name == name {
 			return l
 		}
 	}
 	return LinkStatus{}
 }
 
-// Becomes waits until the link is in a state with that many rules in place.
-func (m *Machine) Becomes(state string, inPlace int) LinkStatus {
+// Becomes waits until the link is in a state with that many rules in place, by
+// the configuration in use.
+func (m *Machine) Becomes(state string, inPlace int) (l LinkStatus) {
 	m.Helper()
-	var l LinkStatus
 	m.Eventually(func() string {
-		if l = m.LinkStatus(); l.State == state && l.InPlace == inPlace {
+		s := m.Status()
+		l = s.link(m.Link)
+		if l.State == state && l.InPlace == inPlace && l.About == s.Generation {
 			return ""
 		}
-		return fmt.Sprintf("want %s with %d rules in place, is %+v", state, inPlace, l)
+		return fmt.Sprintf("want %s with %d rules in place, is %+v", state, inPlace, s)
 	})
 	return l
 }

@@ -53,12 +53,7 @@ var _ = add(Experiment{
 
 		m.Ethtool("-N", "delete", fmt.Sprint(foreign))
 		s.Daemon.Reload()
-		m.Eventually(func() string {
-			if m.Status().Generation != 2 {
-				return "the daemon has not reloaded"
-			}
-			return ""
-		})
+		m.Becomes("configured", ownRules)
 		delete(s.rules, foreign)
 		m.same(s.rules, m.RuleTexts())
 		s.Right()

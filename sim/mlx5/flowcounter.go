@@ -65,8 +65,11 @@ func (f *function) allocFlowCounter(c *call) error {
 func (f *function) deallocFlowCounter(c *call) error {
 	number := c.number(objectField)
 	return f.destroy(ref{flowCounter, uint64(number)}, func() error {
+		if err := f.steering.DestroyCounter(number); err != nil {
+			return err
+		}
 		f.flowHits.take(number, true)
-		return f.steering.DestroyCounter(number)
+		return nil
 	})
 }
 

@@ -4,7 +4,6 @@ package mlx5
 
 import (
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/flexsteer/flexsteer/sim/queue"
@@ -258,7 +257,7 @@ func (d *Device) reply(m *message) error {
 func (d *Device) handBack(m *message, status delivery) {
 	word := [4]byte{m.entry[entryToken], m.entry[entryToken+1], 0, byte(status) << 1}
 	if err := d.bus.Publish(d.entryAddress(m.slot)+entryToken, word); err != nil {
-		d.report.violate("command %d: %v", m.slot, fmt.Errorf("entry cannot be handed back: %w", err))
+		d.report.violate("command %d cannot be handed back: %v", m.slot, err)
 	}
 }
 

@@ -129,7 +129,8 @@ func (d *Device) ring(page uint32, off int, b []byte) {
 func (d *Device) mayRing(page uint32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.segment.listens() {
+	// A forced teardown comes in the middle of everything, doorbells too.
+	if !d.segment.listens() || d.function.state != running {
 		return false
 	}
 	if d.function.objects.need(ref{uar, uint64(page)}) != nil {

@@ -44,8 +44,7 @@ type function struct {
 	samples   map[uint32]int       // samples that each parse graph node holds
 	flowHits  *flowHits
 	vport     vport
-	closeFast bool   // TEARDOWN_HCA said that nic_interface will go to disabled
-	driver    string // what SET_DRIVER_VERSION said
+	closeFast bool // TEARDOWN_HCA said that nic_interface will go to disabled
 }
 
 func newFunction(d *Device) *function {
@@ -179,7 +178,7 @@ func (f *function) setISSI(c *call) error {
 
 func (f *function) setDriverVersion(c *call) error {
 	text, _, _ := strings.Cut(string(c.in[16:80]), "\x00")
-	f.driver = text
+	f.dev.report.driver = text
 	return nil
 }
 

@@ -103,6 +103,9 @@ func nodeOf(c *call) (n steering.Node, err error) {
 	for i := range tableSlots {
 		bit := sampleBit + i*slotBits
 		if !c.flag(sampleEnable.At(bit)) {
+			if c.flag(at(bit, 64)) {
+				return n, badValue("sample %d is not enabled, and not empty", i)
+			}
 			continue
 		}
 		if mode := c.get(sampleOffsetMode.At(bit)); mode != sampleOffsetFixed {
@@ -115,8 +118,8 @@ func nodeOf(c *call) (n steering.Node, err error) {
 	}
 	for i := range tableSlots {
 		bit := arcBit + i*slotBits
-		if from := c.get(arcNode.At(bit)); from != 0 {
-			n.In = append(n.In, steering.Arc{Node: uint8(from), Value: uint16(c.get(arcValue.At(bit)))})
+		if c.flag(at(bit, 64)) {
+			n.In = append(n.In, steering.Arc{Node: uint8(c.get(arcNode.At(bit))), Value: uint16(c.get(arcValue.At(bit)))})
 		}
 	}
 	return n, nil

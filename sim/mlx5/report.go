@@ -65,7 +65,8 @@ func (r Report) Clean() error {
 
 // recorder gathers the Report and the trace.
 type recorder struct {
-	done       int // commands
+	done       int    // commands
+	driver     string // what SET_DRIVER_VERSION said last
 	commands   map[uint16]map[Status]int
 	violations []Violation
 	total      int
@@ -80,7 +81,7 @@ func (d *Device) Report() Report {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	r := Report{
-		Driver: d.function.driver, State: d.function.state.String(),
+		Driver: d.report.driver, State: d.function.state.String(),
 		Commands: map[string]map[string]int{}, Unknown: map[string]int{},
 		Violations: slices.Clone(d.report.violations), Total: d.report.total,
 		Alive: d.function.objects.alive(), Leaks: maps.Clone(d.report.leaks),

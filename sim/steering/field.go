@@ -99,6 +99,29 @@ var fields = []field{
 	{prm.Field{Bit: misc + 0x180, Width: 32}, "outer_esp_spi", hexadecimal},
 }
 
+// headers are those behind IP that the fixed parser reads.
+type headers uint8
+
+const (
+	hasTCP headers = 1 << iota
+	hasUDP
+	hasICMP
+	hasICMPv6
+	hasGRE
+	hasESP
+)
+
+// headerOf is the header that a field is of. Where it is not there, as in every
+// fragment, the field matches nothing, not even 0 (DPDK's mlx5 guide, "Limitations":
+// a fragment misses rules that match on what is behind the IP header).
+var headerOf = map[string]headers{
+	"tcp_sport": hasTCP, "tcp_dport": hasTCP, "tcp_flags": hasTCP, "udp_sport": hasUDP, "udp_dport": hasUDP,
+	"icmp_type": hasICMP, "icmp_code": hasICMP, "icmp_header_data": hasICMP,
+	"icmpv6_type": hasICMPv6, "icmpv6_code": hasICMPv6, "icmpv6_header_data": hasICMPv6,
+	"gre_c_present": hasGRE, "gre_k_present": hasGRE, "gre_s_present": hasGRE, "gre_protocol": hasGRE, "gre_key": hasGRE,
+	"outer_esp_spi": hasESP,
+}
+
 var (
 	firstCVLAN  = prm.Field{Bit: outer + 0x90, Width: 1}
 	firstSVLAN  = prm.Field{Bit: outer + 0x91, Width: 1}

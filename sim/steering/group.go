@@ -31,6 +31,7 @@ type group struct {
 type comparison struct {
 	words   []maskedWord
 	samples []maskedSample
+	headers headers // that must be there
 }
 
 type maskedWord struct {
@@ -139,6 +140,11 @@ func (s *State) prepare(id uint32, criteria *Match) (c comparison, err error) {
 	for at := 0; at < misc4/8; at += 8 {
 		if w := binary.BigEndian.Uint64(mask[at:]); w != 0 {
 			c.words = append(c.words, maskedWord{at, w})
+		}
+	}
+	for _, f := range fields {
+		if h := headerOf[f.name]; h != 0 && f.Get(mask[:]) != 0 {
+			c.headers |= h
 		}
 	}
 	for pair, f := range sampleFields {

@@ -97,7 +97,7 @@ func (n *naive) steer(w wire) (v naiveVerdict) {
 
 func (n *naive) matches(r naiveRow, w wire) bool {
 	for _, c := range r.conditions {
-		if n.value(c, w)&c.mask != c.value {
+		if n.value(c, w)&c.mask != c.value || !w.hasHeaderOf(c.name) {
 			return false
 		}
 	}

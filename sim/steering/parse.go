@@ -40,6 +40,7 @@ type packet struct {
 	match Match
 	node  *node // that follows Protocol and whose header is complete; nil: none
 
+	has              headers
 	hasPorts         bool
 	srcPort, dstPort [2]byte
 	hasSPI           bool
@@ -252,6 +253,7 @@ func (p *packet) layer4() {
 		p.gre(b)
 	case protocolESP:
 		if len(b) >= 8 {
+			p.has |= hasESP
 			p.hasSPI, p.spi = true, binary.BigEndian.Uint32(b)
 			copy(p.match[misc/8+48:], b[:4])
 		}
@@ -272,6 +274,7 @@ func (p *packet) tcp(b []byte) {
 	if len(b) < 20 {
 		return
 	}
+	p.has |= hasTCP
 	p.ports(b, 20, 1)
 	flags := binary.BigEndian.Uint16(b[12:])
 	p.match[18] |= uint8(flags>>8) & 1
@@ -289,6 +292,7 @@ func (p *packet) tcp(b []byte) {
 
 func (p *packet) udp(b []byte) {
 	if len(b) >= 8 {
+		p.has |= hasUDP
 		p.L4 = L4UDP
 		p.ports(b, 28, 2)
 	}
@@ -298,6 +302,7 @@ func (p *packet) udp(b []byte) {
 // only, ICMPv6 behind IPv6.
 func (p *packet) icmp(b []byte, l3 uint8, which int) {
 	if p.L3 == l3 && len(b) >= 8 {
+		p.has |= [2]headers{hasICMP, hasICMPv6}[which]
 		copy(p.match[misc3/8+24+4*which:], b[4:8])
 		copy(p.match[misc3/8+32+2*which:], b[:2])
 	}
@@ -313,6 +318,7 @@ func (p *packet) gre(b []byte) {
 	if flags&version != 0 {
 		return
 	}
+	p.has |= hasGRE
 	p.match[misc/8] |= uint8(flags>>8) & uint8((checksum|key|sequence)>>8)
 	copy(p.match[misc/8+14:], b[2:4])
 	at := 4

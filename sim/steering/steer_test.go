@@ -212,6 +212,32 @@ func TestAParseGraphNodeLetsRulesSeeBehindIP(t *testing.T) {
 	c.goes("without frag 0 in the rule a later fragment's payload is taken for the header", fragment, c.queues[11])
 }
 
+func TestNoFieldOfAHeaderThatIsNotThereMatches(t *testing.T) {
+	c := newCard(t, 16)
+	table := c.table(1, 8, c.vlan)
+	c.must(c.SetRoot(table))
+	for i, field := range []string{"tcp_sport", "tcp_dport", "tcp_flags", "udp_sport", "udp_dport", "icmp_type", "icmp_code", "icmp_header_data",
+		"icmpv6_type", "icmpv6_code", "icmpv6_header_data", "gre_c_present", "gre_protocol", "gre_key", "outer_esp_spi"} {
+		g := c.group(table, uint32(10*i), uint32(10*i+9), match(field, 1))
+		c.entry(table, g, uint32(10*i), Match{}, toTIR(c.tirs[i]))
+	}
+	first, later := to4(17, udp(0, 0)), to6(6, tcp(0, 0, 0, 0))
+	first.more = true
+	later.extensions, later.offset = []extension{{44, 0}}, 9
+	for name, w := range map[string]wire{"first fragment": first, "later fragment": later, "cut short": to4(17, make([]byte, 7)),
+		"another protocol": to4(253, make([]byte, 40)), "ICMPv6 behind IPv4": to4(58, make([]byte, 8)), "no IP": {}} {
+		if v := c.Steer(w.bytes()); v.Path[0].Entry >= 0 {
+			t.Errorf("%s: %v", name, v.Path)
+		}
+	}
+	for name, w := range map[string]wire{"TCP": to4(6, tcp(0, 0, 0, 0)), "UDP": to6(17, udp(0, 0)), "ICMP": to4(1, make([]byte, 8)),
+		"ICMPv6": to6(58, make([]byte, 8)), "GRE": to4(47, make([]byte, 8)), "ESP": to4(50, make([]byte, 8))} {
+		if v := c.Steer(w.bytes()); v.Path[0].Entry < 0 {
+			t.Errorf("%s: %v", name, v.Path)
+		}
+	}
+}
+
 func TestASampleIsZeroWhereItsNodeIsNotPassed(t *testing.T) {
 	c := newCard(t, 16)
 	sample := c.node(253)

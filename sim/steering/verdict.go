@@ -60,6 +60,9 @@ func (s *State) Steer(frame []byte) (v Verdict) {
 func (t *table) look(p *packet) Step {
 	var room [keySize]byte
 	for _, g := range t.groups {
+		if g.compare.headers&^p.has != 0 {
+			continue
+		}
 		same := g.byValue[string(g.compare.keyOf(room[:0], p))]
 		if len(same) == 0 {
 			continue

@@ -5,6 +5,7 @@ package steering
 import (
 	"encoding/binary"
 	"net/netip"
+	"strings"
 )
 
 // wire is a frame as its parts; bytes puts them together and value says what the
@@ -115,6 +116,27 @@ func (w wire) hasL4(proto uint8, size int) bool {
 		return false // another version of GRE
 	}
 	return w.src.IsValid() && w.proto == proto && !w.fragment() && len(w.l4) >= size
+}
+
+// hasHeaderOf says whether the header is there that a field is of, if it is of one
+// behind IP.
+func (w wire) hasHeaderOf(field string) bool {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(field, "outer_"), "_")
+	switch kind {
+	case "tcp":
+		return w.hasL4(6, 20)
+	case "udp":
+		return w.hasL4(17, 8)
+	case "icmp":
+		return w.src.Is4() && w.hasL4(1, 8)
+	case "icmpv6":
+		return w.src.Is6() && w.hasL4(58, 8)
+	case "gre":
+		return w.hasL4(47, 4)
+	case "esp":
+		return w.hasL4(50, 8)
+	}
+	return true
 }
 
 // layout is where the fields of fte_match_param are, in bits, once more and by

@@ -15,7 +15,7 @@ type Packet struct {
 	Source      [16]byte // as in AddrBits
 	Destination [16]byte
 	TOS         uint8
-	Protocol    uint8 // IPv4 protocol, or the Next Header of the fixed IPv6 header
+	Protocol    uint8 // IPv4 protocol, or the Next Header of IPv6: of the fixed header, or of the fragment header behind it
 
 	L4    uint32 // the first four bytes behind the IP header, big endian
 	HasL4 bool   // false for fragments, and for frames cut short before that
@@ -30,9 +30,11 @@ type Verdict struct {
 }
 
 // ParseEthernet reads a frame without its preamble and check sequence, of any
-// length. Up to two VLAN tags are skipped; the outer one counts. No IPv6
-// extension header is skipped: NICs match the Next Header of the fixed header.
-// Ports of fragments are not read, not even of the first one, as mlx5 does not.
+// length. Up to two VLAN tags are skipped; the outer one counts. Of the IPv6
+// extension headers only a fragment header is skipped, so that fragments are of
+// one protocol in both families (DPDK's mlx5 guide); what a NIC makes of the
+// others differs. Ports of fragments are not read, not even of the first one:
+// mlx5 has no match there (the same guide, "Limitations").
 // A frame that says it is IP and is not (cut short, another version) has
 // EtherType 0: no rule for IP takes it.
 func ParseEthernet(frame []byte) (p Packet) {
@@ -104,8 +106,11 @@ func (p *Packet) parseIPv6(b []byte) {
 	copy(p.Source[:], b[8:24])
 	copy(p.Destination[:], b[24:40])
 	const fragment = 44
-	if p.Protocol != fragment {
+	switch {
+	case p.Protocol != fragment:
 		p.parseL4(b, 40)
+	case len(b) >= 48:
+		p.Protocol = b[40]
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	dontFr = "45 00 0018 0000 4000 40 fd 0000 c0000207 c6336401 "
 )
 
+var fragment6 = strings.Replace(ipv6, "0004 fd", "000c 2c", 1)
+
 func TestWhatANICSeesOfAFrame(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -57,7 +59,9 @@ func TestWhatANICSeesOfAFrame(t *testing.T) {
 		{"a first fragment has no ports", frame(t, macs, "0800", afFrag, ports), func(p *Packet) bool { return p.Family == IPv4 && !p.HasL4 }},
 		{"a later fragment has no ports", frame(t, macs, "0800", lastFr, ports), func(p *Packet) bool { return p.Family == IPv4 && !p.HasL4 }},
 		{"don't fragment is no fragment", frame(t, macs, "0800", dontFr, ports), func(p *Packet) bool { return p.HasL4 }},
-		{"an IPv6 fragment has no ports", frame(t, macs, "86dd", strings.Replace(ipv6, "0004 fd", "0004 2c", 1), ports),
+		{"an IPv6 fragment is of the protocol behind its header, and has no ports", frame(t, macs, "86dd", fragment6, "fd 00 0001 00000001", ports),
+			func(p *Packet) bool { return p.Family == IPv6 && p.Protocol == 253 && !p.HasL4 }},
+		{"a fragment header that is cut", frame(t, macs, "86dd", fragment6, "fd 00 0001 000000"),
 			func(p *Packet) bool { return p.Family == IPv6 && p.Protocol == 44 && !p.HasL4 }},
 		{"cut in the ports", frame(t, macs, "0800", ipv4, "0fa0 00"), func(p *Packet) bool { return p.Family == IPv4 && !p.HasL4 }},
 		{"cut in the IP header", frame(t, macs, "0800", "4500"), func(p *Packet) bool { return p.Family == 0 && p.EtherType == 0 }},

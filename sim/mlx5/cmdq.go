@@ -42,6 +42,7 @@ const (
 type delivery uint8
 
 const (
+	delivered       delivery = 0x00
 	badToken        delivery = 0x02
 	badBlockNumber  delivery = 0x03
 	badOutAlignment delivery = 0x04
@@ -52,7 +53,7 @@ const (
 	badDescriptor   delivery = 0x10
 )
 
-func (d delivery) Error() string {
+func (d delivery) String() string {
 	switch d {
 	case badToken:
 		return "a mailbox has another token"
@@ -71,6 +72,13 @@ func (d delivery) Error() string {
 // commandQueue is what the device remembers of commands that it has not answered.
 type commandQueue struct {
 	delayed map[int]*time.Timer
+}
+
+func (q *commandQueue) forget() {
+	for _, t := range q.delayed {
+		t.Stop()
+	}
+	q.delayed = map[int]*time.Timer{}
 }
 
 // message is a command's entry and mailboxes, read from guest memory.
@@ -109,17 +117,17 @@ func (d *Device) take(slot int) {
 		d.report.violate("command %d: a doorbell for an entry that is not the device's", slot)
 		return
 	}
-	if err := d.fetch(m); err != nil {
-		d.report.violate("command %d, %s: %v", slot, commandName(binary.BigEndian.Uint16(m.entry[entryIn:])), err)
-		d.handBack(m, err.(delivery))
+	if wrong := d.fetch(m); wrong != delivered {
+		d.report.violate("command %d, %s: %v", slot, commandName(binary.BigEndian.Uint16(m.entry[entryIn:])), wrong)
+		d.handBack(m, wrong)
 		d.announceCommand(slot)
 		return
 	}
 	d.start(m)
 }
 
-// fetch reads a command's input, and where its output goes. Its error is a delivery.
-func (d *Device) fetch(m *message) error {
+// fetch reads a command's input, and where its output goes.
+func (d *Device) fetch(m *message) (wrong delivery) {
 	e := m.entry[:]
 	inLength, outLength := int(binary.BigEndian.Uint32(e[entryInLength:])), int(binary.BigEndian.Uint32(e[entryOutLength:]))
 	switch {
@@ -130,9 +138,9 @@ func (d *Device) fetch(m *message) error {
 	case outLength < replyHeader || outLength > maxLength:
 		return badOutLength
 	}
-	boxes, err := d.boxes(m, binary.BigEndian.Uint64(e[entryInBox:]), inLength, badInAlignment)
-	if err != nil {
-		return err
+	boxes, wrong := d.boxes(m, binary.BigEndian.Uint64(e[entryInBox:]), inLength, badInAlignment)
+	if wrong != delivered {
+		return wrong
 	}
 	m.in = append(make([]byte, 0, inLength), e[entryIn:entryIn+min(inLength, inlineBytes)]...)
 	for _, box := range boxes {
@@ -143,12 +151,12 @@ func (d *Device) fetch(m *message) error {
 		m.in = append(m.in, part...)
 	}
 	m.out = make([]byte, outLength)
-	m.outBoxes, err = d.boxes(m, binary.BigEndian.Uint64(e[entryOutBox:]), outLength, badOutAlignment)
-	return err
+	m.outBoxes, wrong = d.boxes(m, binary.BigEndian.Uint64(e[entryOutBox:]), outLength, badOutAlignment)
+	return wrong
 }
 
 // boxes follows a chain of mailboxes as far as length bytes reach.
-func (d *Device) boxes(m *message, box uint64, length int, unaligned delivery) (found []uint64, err error) {
+func (d *Device) boxes(m *message, box uint64, length int, unaligned delivery) (found []uint64, wrong delivery) {
 	for done := inlineBytes; done < length; done += boxBytes {
 		if box%boxBytes != 0 {
 			return nil, unaligned
@@ -166,7 +174,7 @@ func (d *Device) boxes(m *message, box uint64, length int, unaligned delivery) (
 		found = append(found, box)
 		box = binary.BigEndian.Uint64(tail[boxNext-boxBytes:])
 	}
-	return found, nil
+	return found, delivered
 }
 
 // start runs a command, unless a fault wants it later.
@@ -176,16 +184,13 @@ func (d *Device) start(m *message) {
 		d.finish(m, fault)
 		return
 	}
-	if d.queue.delayed == nil {
-		d.queue.delayed = map[int]*time.Timer{}
-	}
-	function := d.function
+	now := d.function
 	d.queue.delayed[m.slot] = time.AfterFunc(fault.Delay, func() {
 		d.access.Lock()
 		defer d.access.Unlock()
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.function == function && !d.segment.vanished { // else a reset came first
+		if d.function == now && !d.segment.vanished { // else a reset came first
 			delete(d.queue.delayed, m.slot)
 			d.finish(m, fault)
 		}
@@ -194,7 +199,7 @@ func (d *Device) start(m *message) {
 
 // finish runs a command and tells the driver.
 func (d *Device) finish(m *message, fault *Fault) {
-	waiting := d.function.commandEQ()
+	waiting := len(d.function.commandEQ) > 0
 	d.execute(m, fault)
 	if fault != nil && fault.DropCompletion {
 		return
@@ -203,7 +208,7 @@ func (d *Device) finish(m *message, fault *Fault) {
 		d.report.violate("command %d, %s: the reply found %v", m.slot, commandName(uint16(opcodeField.Get(m.in))), err)
 		d.handBack(m, deliveryFailed)
 	} else {
-		d.handBack(m, 0)
+		d.handBack(m, delivered)
 	}
 	// The driver polls for the command that makes the queue of these events, and for the one that takes it away.
 	if waiting {

@@ -87,7 +87,7 @@ func (d *Device) reset() {
 	}
 	d.rings.Clear()
 	d.segment = segment{since: d.now(), queueLow: interfaceDisabled << 8}
-	d.queue = commandQueue{}
+	d.queue.forget()
 	d.port.reset()
 	d.function = newFunction(d)
 }
@@ -101,8 +101,8 @@ func (d *Device) Vanish() {
 
 // BARRead fills b from BAR 0.
 func (d *Device) BARRead(off uint64, b []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	d.readSegment(off, b)
 }
 

@@ -66,7 +66,9 @@ func (f *function) createEQ(c *call) error {
 	if err != nil {
 		return err
 	}
-	f.eqEvents[number] = e.Events
+	if e.Events[0]>>eventCommand&1 != 0 {
+		f.commandEQ[number] = true
+	}
 	c.put(eqNumber, uint64(number))
 	return nil
 }
@@ -74,17 +76,10 @@ func (f *function) createEQ(c *call) error {
 func (f *function) destroyEQ(c *call) error {
 	number := c.number(eqNumber)
 	return f.destroy(ref{eq, uint64(number)}, func() error {
-		delete(f.eqEvents, number)
-		return f.rings.DestroyEQ(number)
-	})
-}
-
-// commandEQ tells whether an event queue is told of finished commands.
-func (f *function) commandEQ() bool {
-	for _, events := range f.eqEvents {
-		if events[0]>>eventCommand&1 != 0 {
-			return true
+		if err := f.rings.DestroyEQ(number); err != nil {
+			return err
 		}
-	}
-	return false
+		delete(f.commandEQ, number)
+		return nil
+	})
 }

@@ -40,8 +40,8 @@ type function struct {
 	objects   *registry
 	rings     *queue.Datapath
 	steering  *steering.State
-	eqEvents  map[uint32][4]uint64 // what each event queue wants
-	samples   map[uint32]int       // samples that each parse graph node holds
+	commandEQ map[uint32]bool // event queues that are told of finished commands
+	samples   map[uint32]int  // samples that each parse graph node holds
 	flowHits  *flowHits
 	vport     vport
 	closeFast bool // TEARDOWN_HCA said that nic_interface will go to disabled
@@ -49,16 +49,16 @@ type function struct {
 
 func newFunction(d *Device) *function {
 	return &function{
-		dev:      d,
-		rings:    d.rings,
-		state:    disabled,
-		general:  d.generalPage(),
-		objects:  newRegistry(),
-		eqEvents: map[uint32][4]uint64{},
-		samples:  map[uint32]int{},
-		flowHits: &flowHits{},
-		vport:    newVport(d.mac),
-		steering: steering.New(d.personality.limits()),
+		dev:       d,
+		rings:     d.rings,
+		state:     disabled,
+		general:   d.generalPage(),
+		objects:   newRegistry(),
+		commandEQ: map[uint32]bool{},
+		samples:   map[uint32]int{},
+		flowHits:  &flowHits{},
+		vport:     newVport(d.mac),
+		steering:  steering.New(d.personality.limits()),
 	}
 }
 
@@ -142,7 +142,7 @@ func (f *function) dropObjects() {
 	f.objects = newRegistry()
 	f.steering = steering.New(f.dev.personality.limits())
 	clear(f.samples)
-	clear(f.eqEvents)
+	clear(f.commandEQ)
 	f.flowHits = &flowHits{}
 }
 

@@ -19,7 +19,6 @@ const (
 	segTimerHigh   = 0x1000
 	segTimerLow    = 0x1004
 	segCounter     = 0x1010
-	segmentBytes   = 0x400c + 4
 	healthVersion  = segHealth + 0x30
 	healthSeverity = segHealth + 0x38
 	healthSyndrome = segHealth + 0x3c
@@ -80,14 +79,9 @@ func (d *Device) SetHealth(h Health) {
 
 func (d *Device) readSegment(off uint64, b []byte) {
 	for i := range b {
-		b[i] = 0
-		switch o := off + uint64(i); {
-		case d.segment.vanished:
-			b[i] = 0xff
-		case o < segmentBytes:
-			var word [4]byte
-			binary.BigEndian.PutUint32(word[:], d.segmentWord(o&^3))
-			b[i] = word[o&3]
+		b[i] = 0xff
+		if o := off + uint64(i); !d.segment.vanished {
+			b[i] = byte(d.segmentWord(o&^3) >> (24 - 8*(o&3)))
 		}
 	}
 }

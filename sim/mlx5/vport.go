@@ -14,7 +14,7 @@ type vport struct {
 	permanent net.HardwareAddr
 	mtu       uint16
 	promisc   uint8     // all, multicast, unicast in bits 0 to 2
-	loopback  [2]bool   // multicast, unicast: disabled
+	noLoop    [2]bool   // multicast, unicast: what the guest sends to itself does not come back (and never does here)
 	lists     [3][]byte // the filters, as the driver wrote them: unicast, multicast, VLANs; 8 bytes each
 }
 
@@ -80,7 +80,7 @@ func (f *function) queryVport(c *call) error {
 	guid := binary.BigEndian.Uint64(mac)
 	for _, x := range []capability{
 		{vportMTU, uint64(v.mtu)}, {vportSystemGUID, guid}, {vportNodeGUID, guid}, {vportMAC, guid}, {vportPromisc, uint64(v.promisc)},
-		{vportMulticastOff, uint64(boolBit(v.loopback[0], 0))}, {vportUnicastOff, uint64(boolBit(v.loopback[1], 0))},
+		{vportMulticastOff, uint64(boolBit(v.noLoop[0], 0))}, {vportUnicastOff, uint64(boolBit(v.noLoop[1], 0))},
 	} {
 		c.put(x.field.At(vportQuery), x.value)
 	}
@@ -111,10 +111,10 @@ func (f *function) modifyVport(c *call) error {
 		v.mtu = uint16(c.get(vportMTU.At(vportModify)))
 	}
 	if changes&changeMulticast != 0 {
-		v.loopback[0] = c.flag(vportMulticastOff.At(vportModify))
+		v.noLoop[0] = c.flag(vportMulticastOff.At(vportModify))
 	}
 	if changes&changeUnicast != 0 {
-		v.loopback[1] = c.flag(vportUnicastOff.At(vportModify))
+		v.noLoop[1] = c.flag(vportUnicastOff.At(vportModify))
 	}
 	return nil
 }

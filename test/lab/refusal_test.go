@@ -79,9 +79,131 @@ var _ = add(Experiment{
 			}
 			fmt.Printf("lab: %s: %s: %d refusals\n", m.boot.kernel, i.name, len(all))
 			p.miscounted(i)
+			for _, at := range m.Rules() {
+				m.Ethtool("-N", "delete", fmt.Sprint(at))
+			}
 		}
-		m.Run("devlink", "dev", "reload", "pci/"+cardAt)
-		m.Rediscover()
+		p.renew()
+	},
+})
+
+// daemonRefused is words of what flexsteerd logs of a refusal, and the state of
+// the link. Where there are none it tries again at once, and is content.
+func daemonRefused(r refusal) (words, state string) {
+	switch r.errno(insertion{}) {
+	case "Input/output error":
+		return ": input/output error", ": failed: "
+	case "Invalid argument":
+		return ": invalid argument: the driver or the firmware refuses l4data for this protocol", ": failed: "
+	case "Operation not supported":
+		return ": operation not supported: the firmware setting for the flex parser is missing", ": blocked: "
+	case "Device or resource busy":
+		return ": device or resource busy: the flex parser", ": blocked: "
+	}
+	return "", ""
+}
+
+var _ = add(Experiment{
+	Name: "each firmware command of an application refused once: flexsteerd says so, and is done when it is over",
+	Run: func(m *Machine) {
+		p := m.probe()
+		p.live(insertion{})
+		d := m.Daemon(fourRules)
+		m.Becomes("configured", 4)
+		t := &tested{probe: p, d: d, rules: m.RuleTexts(), full: m.report().Alive}
+		all := t.refusals()
+		for _, r := range all {
+			t.refuse(r)
+			if r.ofTable() { // the driver would not make the table again, see miscounted
+				p.renew()
+				p.live(insertion{})
+				m.Becomes("configured", 4)
+			}
+		}
+		fmt.Printf("lab: %s: flexsteerd applies 4 rules: %d refusals\n", m.boot.kernel, len(all))
+	},
+})
+
+var fourRules = policy(words(253, bothFamilies, shifted(2, 0)))
+
+// tested is a daemon with 4 rules of its own.
+type tested struct {
+	*probe
+	d     Daemon
+	rules map[int]string
+	full  map[string]int // in the card, with all rules
+}
+
+// release has the daemon take its rules out.
+func (t *tested) release() {
+	t.Helper()
+	t.Run("rm", "/etc/flexsteer/10-lab.yaml")
+	t.d.Reload()
+	t.Becomes("unmanaged", 0)
+}
+
+// apply has it put them in again.
+func (t *tested) apply() {
+	t.Helper()
+	t.Configure("10-lab.yaml", fourRules)
+	t.d.Reload()
+}
+
+func (t *tested) refusals() (all []refusal) {
+	t.Helper()
+	t.release()
+	n := t.commands(func() { t.apply(); t.Becomes("configured", 4) })
+	all = inOrder(n, []string{"INT_ERR", "BAD_PARAM", "NO_RES"})
+	return slices.DeleteFunc(all, func(r refusal) bool { return r.ofTable() && r.status != "INT_ERR" })
+}
+
+func (t *tested) refuse(r refusal) {
+	t.Helper()
+	t.release()
+	t.fault(card.Fault{Command: r.command, Nth: r.nth, Status: r.status})
+	refused := t.report().Commands[r.command][r.status]
+	said := len(t.d.Output())
+	t.apply()
+	words, state := daemonRefused(r)
+	t.Eventually(func() string {
+		log := t.d.Output()[said:]
+		if n := t.report().Commands[r.command][r.status] - refused; n == 1 && strings.Contains(log, words) && strings.Contains(log, state) {
+			return ""
+		}
+		return fmt.Sprintf("%+v: want it refused once, and %q and %q in the log, which is\n%s", r, words, state, log)
+	})
+	if got := t.verdicts(); !slices.Equal(got, t.before) {
+		t.must(fmt.Errorf("%+v: packets of live rules go to %v, went to %v", r, got, t.before))
+	}
+	if words != "" {
+		t.d.Reload() // or its next attempt, or the resync
+	}
+	t.Becomes("configured", 4)
+	t.same(t.rules, t.RuleTexts())
+	if left := differences(t.full, t.report().Alive); left != "" {
+		t.must(fmt.Errorf("%+v: the card holds: %s", r, left))
+	}
+}
+
+var _ = add(Experiment{
+	Name: "a firmware that takes its time: live rules go on, and flexsteerd waits",
+	Run: func(m *Machine) {
+		p := m.probe()
+		p.live(insertion{})
+		m.fault(card.Fault{Command: "SET_FLOW_TABLE_ENTRY", Nth: 1, Count: 4, DelayMS: 1000})
+		begun := m.report().Commands["CREATE_FLOW_GROUP"]["OK"]
+		m.Daemon(fourRules)
+		m.Eventually(func() string {
+			if m.report().Commands["CREATE_FLOW_GROUP"]["OK"] == begun {
+				return "the daemon does not insert rules"
+			}
+			return ""
+		})
+		if got := p.verdicts(); !slices.Equal(got, p.before) {
+			m.Errorf("packets of live rules go to %v, went to %v", got, p.before)
+		}
+		m.Becomes("configured", 4)
+		m.Arrive(m.Capture(m.IPv4(253, nil, toPort(0)...), m.IPv6(253, toPort(1)...)), onQueues(1, 0, 1))
 	},
 })
 
@@ -100,18 +222,20 @@ func (m *Machine) probe() *probe {
 	m.Helper()
 	p := &probe{Machine: m, fits: m.IPv4(253, nil, 0, 1, 0, 3)}
 	p.chosen = Away(m.DefaultQueue(p.fits))
-	m.Ethtool("-N", "flow-type", "udp4", "dst-port", "4000", "action", "5", "loc", fmt.Sprint(foreign))
 	return p
+}
+
+// renew makes the netdev anew, and with it what the driver has counted.
+func (p *probe) renew() {
+	p.Helper()
+	p.Run("devlink", "dev", "reload", "pci/"+cardAt)
+	p.Rediscover()
 }
 
 // live puts the rules in place that must not be harmed.
 func (p *probe) live(i insertion) {
 	p.Helper()
-	for _, at := range p.Rules() {
-		if at != foreign {
-			p.Ethtool("-N", "delete", fmt.Sprint(at))
-		}
-	}
+	p.Ethtool("-N", "flow-type", "udp4", "dst-port", "4000", "action", "5", "loc", fmt.Sprint(foreign))
 	frames := [][]byte{p.IPv4(17, nil, 0x10, 0, 0x0f, 0xa0, 0, 8, 0, 0)}
 	if i.live != nil {
 		p.Ethtool("-N", slices.Concat(i.live, []string{"action", "6", "loc", "900"})...)
@@ -134,17 +258,23 @@ func (p *probe) insert(i insertion) Result {
 	return p.Try(p.ethtool("-N", slices.Concat(i.rule, []string{"action", fmt.Sprint(p.chosen), "loc", "901"}))...)
 }
 
-// refusals is each command of an insertion with each status, those about tables last.
+// refusals is each command of an insertion with each status.
 func (p *probe) refusals(i insertion) (all []refusal) {
 	p.Helper()
-	for command, n := range p.commands(func() { p.right(i) }) {
+	all = inOrder(p.commands(func() { p.right(i) }), statuses)
+	p.Ethtool("-N", "delete", "901")
+	return all
+}
+
+// inOrder is each of n commands by name with each status, those about tables last.
+func inOrder(n map[string]int, statuses []string) (all []refusal) {
+	for command, n := range n {
 		for nth := 1; nth <= n; nth++ {
 			for _, status := range statuses {
 				all = append(all, refusal{command, nth, status})
 			}
 		}
 	}
-	p.Ethtool("-N", "delete", "901")
 	slices.SortFunc(all, func(a, b refusal) int {
 		return cmp.Or(boolInt(a.ofTable())-boolInt(b.ofTable()), strings.Compare(a.command, b.command), a.nth-b.nth, strings.Compare(a.status, b.status))
 	})

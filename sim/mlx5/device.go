@@ -24,7 +24,9 @@ const firstUAR = 0x10
 // Device is one PCI function. All methods may be called by several goroutines.
 type Device struct {
 	bus         bus.Bus
-	personality Personality
+	card        Personality // all that it can
+	personality Personality // what it offers since the last reset
+	parserOff   bool        // from the next reset on
 	mac         net.HardwareAddr
 	out         func(frame []byte)
 	parser      *parser
@@ -63,7 +65,7 @@ func (d *Device) Sibling(b bus.Bus, out func(frame []byte)) *Device {
 
 func newDevice(b bus.Bus, p Personality, mac net.HardwareAddr, out func([]byte), pool *parser) *Device {
 	start := time.Now()
-	d := &Device{bus: b, personality: p, mac: mac, out: out, parser: pool, now: func() time.Duration { return time.Since(start) }}
+	d := &Device{bus: b, card: p, personality: p, mac: mac, out: out, parser: pool, now: func() time.Duration { return time.Since(start) }}
 	d.rings = queue.New(b, d.ticks, d.transmit)
 	d.port = newPort(p)
 	d.reset()
@@ -81,9 +83,21 @@ func (d *Device) Reset() {
 	d.reset()
 }
 
+// SetParser says whether the firmware's settings let drivers program the parser,
+// if the card has one. It holds from the next reset on; at first they do.
+func (d *Device) SetParser(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parserOff = !on
+}
+
 func (d *Device) reset() {
 	if d.function != nil {
 		d.function.dropObjects()
+	}
+	d.personality = d.card
+	if d.parserOff {
+		d.personality.ParseGraph = nil
 	}
 	d.rings.Clear()
 	d.segment = segment{since: d.now(), queueLow: interfaceDisabled << 8}

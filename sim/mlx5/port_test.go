@@ -108,18 +108,18 @@ func TestRegistersOfThePort(t *testing.T) {
 func TestRegistersThatAreRefused(t *testing.T) {
 	g := newGuest(t, card()).initialize()
 	g.refused(g.register(false, 0x5555, 16), 32, BadParam, BadValue)
-	g.refused(g.register(false, 0x5003, 16), 32, BadParam, BadValue)                                 // port 0
-	g.refused(g.register(false, 0x5003, 12, onPort), 32, BadInputLength, WrongLength)                //
-	g.refused(g.register(false, 0x5003, 16, onPort), 28, BadOutputLength, WrongLength)               //
+	g.refused(g.register(false, 0x5003, 16), 32, BadParam, BadValue) // port 0
+	g.refused(g.register(false, 0x5003, 12, onPort), 32, BadInputLength, WrongLength)
+	g.refused(g.register(false, 0x5003, 16, onPort), 28, BadOutputLength, WrongLength)
 	g.refused(g.register(false, 0x5003, 16, onPort, set{0x40, 16, 1500}), 32, BadParam, UnknownBits) // a read that says something
-	g.refused(g.register(true, 0x5003, 16, onPort, set{0x40, 16, 20000}), 32, BadParam, BadValue)    //
-	g.refused(g.register(true, 0x5004, 64, onPort, set{0xa0, 32, 1}), 80, BadParam, BadValue)        // not for writing
-	g.refused(g.register(false, 0x7004, 16), 32, BadParam, BadValue)                                 // not for reading
-	g.refused(g.register(false, 0x5004, 64, onPort, set{0x1d, 3, 1}), 80, BadParam, BadValue)        // InfiniBand
-	g.refused(g.register(false, 0x5008, 256, onPort, set{0x1a, 6, 0x20}), 272, BadParam, BadValue)   // group
-	g.refused(g.register(false, 0x507f, 80, set{0x08, 8, 1}), 96, BadParam, BadValue)                // group
-	g.refused(g.register(true, 0x7004, 16, set{0, 8, 3}), 32, BadParam, BadValue)                    //
-	g.refused(append(g.register(false, 0x5003, 16, onPort), 0), 32, BadInputLength, WrongLength)     //
+	g.refused(g.register(true, 0x5003, 16, onPort, set{0x40, 16, 20000}), 32, BadParam, BadValue)
+	g.refused(g.register(true, 0x5004, 64, onPort, set{0xa0, 32, 1}), 80, BadParam, BadValue)      // not for writing
+	g.refused(g.register(false, 0x7004, 16), 32, BadParam, BadValue)                               // not for reading
+	g.refused(g.register(false, 0x5004, 64, onPort, set{0x1d, 3, 1}), 80, BadParam, BadValue)      // InfiniBand
+	g.refused(g.register(false, 0x5008, 256, onPort, set{0x1a, 6, 0x20}), 272, BadParam, BadValue) // group
+	g.refused(g.register(false, 0x507f, 80, set{0x08, 8, 1}), 96, BadParam, BadValue)              // group
+	g.refused(g.register(true, 0x7004, 16, set{0, 8, 3}), 32, BadParam, BadValue)
+	g.refused(append(g.register(false, 0x5003, 16, onPort), 0), 32, BadInputLength, WrongLength)
 }
 
 func TestTheVportKeepsWhatTheDriverSays(t *testing.T) {

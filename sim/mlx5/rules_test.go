@@ -185,17 +185,17 @@ func TestEntriesThatAreRefused(t *testing.T) {
 		}
 		return in
 	}
-	r.refused(with(set{0x100, 32, 5}), 16, BadParam, BadValue)                    // index of another group
-	r.refused(with(set{0x400 + 0x180, 32, 1}), 16, BadParam, BadValue)            // value outside of the criteria
-	r.refused(with(set{0x270, 16, 0x44}), 16, BadParam, BadValue)                 // modify header
-	r.refused(with(set{0x1a00, 8, 0}), 16, BadParam, BadValue)                    // to a vport
-	r.refused(with(set{0x1a20, 32, 1}), 16, BadParam, UnknownBits)                // behind the destination
-	r.refused(with(set{0x288, 24, 2}), 16, BadInputLength, WrongLength)           // two destinations, one is there
-	r.refused(with(set{0x1a08, 24, 99}), 16, BadResource, NoSuchObject)           // no such TIR
-	r.refused(with(set{0x80, 8, 1}), 16, BadParam, UnknownBits)                   // table type
-	r.refused(good[:len(good)-4], 16, BadInputLength, WrongLength)                // half a destination
-	r.refused(with(set{0x30, 16, 1}), 16, BadResource, NoSuchObject)              // change of an entry that is not there
-	r.must(good, 16)                                                              //
+	r.refused(with(set{0x100, 32, 5}), 16, BadParam, BadValue)          // index of another group
+	r.refused(with(set{0x400 + 0x180, 32, 1}), 16, BadParam, BadValue)  // value outside of the criteria
+	r.refused(with(set{0x270, 16, 0x44}), 16, BadParam, BadValue)       // modify header
+	r.refused(with(set{0x1a00, 8, 0}), 16, BadParam, BadValue)          // to a vport
+	r.refused(with(set{0x1a20, 32, 1}), 16, BadParam, UnknownBits)      // behind the destination
+	r.refused(with(set{0x288, 24, 2}), 16, BadInputLength, WrongLength) // two destinations, one is there
+	r.refused(with(set{0x1a08, 24, 99}), 16, BadResource, NoSuchObject) // no such TIR
+	r.refused(with(set{0x80, 8, 1}), 16, BadParam, UnknownBits)         // table type
+	r.refused(good[:len(good)-4], 16, BadInputLength, WrongLength)      // half a destination
+	r.refused(with(set{0x30, 16, 1}), 16, BadResource, NoSuchObject)    // change of an entry that is not there
+	r.must(good, 16)
 	r.refused(good, 16, BadResourceState, WrongObjectState)                       // there is one
 	r.refused(with(set{0x30, 16, 1}, set{0xd8, 8, 0x80}), 16, BadParam, BadValue) // change of what is not modelled
 }

@@ -23,11 +23,12 @@ var rooms = map[string][]string{
 	"steering":      {"prm"},
 	"queue":         {"bus", "prm"},
 	"mlx5":          {"bus", "prm", "steering", "queue"},
-	"personalities": {"mlx5"},
+	"nv":            {"prm"},
+	"personalities": {"mlx5", "nv"},
 	"wire":          {},
 	"pci":           {"bus"},
 	"vfiouser":      {"bus"},
-	"cmd/flexsim":   {"mlx5", "personalities", "steering", "queue", "wire", "pci", "vfiouser"},
+	"cmd/flexsim":   {"mlx5", "nv", "personalities", "steering", "queue", "wire", "pci", "vfiouser"},
 }
 
 // impure is what steering, which only decides, does not see.

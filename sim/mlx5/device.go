@@ -60,7 +60,7 @@ func New(b bus.Bus, p Personality, out func(frame []byte)) *Device {
 func (d *Device) Sibling(b bus.Bus, out func(frame []byte)) *Device {
 	mac := append(net.HardwareAddr(nil), d.mac...)
 	mac[len(mac)-1]++
-	return newDevice(b, d.personality, mac, out, d.parser)
+	return newDevice(b, d.card, mac, out, d.parser)
 }
 
 func newDevice(b bus.Bus, p Personality, mac net.HardwareAddr, out func([]byte), pool *parser) *Device {

@@ -53,6 +53,22 @@ func TestACardWithoutAParserOffersNone(t *testing.T) {
 	g.refused(nodeCommand(253, 0), 16, BadParam, BadValue)
 }
 
+// The firmware's settings decide when it starts, and not before.
+func TestAParserThatIsTurnedOff(t *testing.T) {
+	offered := func(g *guest) bool { return get(g.general(maximum), 0x400, 64) != 0 }
+	g := newGuest(t, card())
+	for _, on := range []bool{true, false, true} {
+		g.SetParser(on)
+		g.Reset()
+		if g.attach().initialize(); offered(g) != on {
+			t.Errorf("turned on: %v, offered: %v", on, !on)
+		}
+		if g.SetParser(!on); offered(g) != on {
+			t.Errorf("turned on: %v, changed since, offered: %v", on, !on)
+		}
+	}
+}
+
 func TestANodeTellsItsSamples(t *testing.T) {
 	g := newGuest(t, card()).initialize()
 	node := g.node(253, 0)

@@ -21,7 +21,7 @@ type key [8]uint64
 
 const (
 	etherTypeShift = 48
-	flagTagged     = 1 << 47 // the packet has a VLAN tag
+	flagTagged     = 1 << 47 // the packet's outer tag is one of 802.1Q
 	tciShift       = 31
 	protocolShift  = 16
 	flagL4         = 1 << 15 // the packet has four bytes behind its IP header
@@ -158,10 +158,10 @@ func (c *cube) setEthernet(m *Match) {
 	c.set(0, etherTypeShift, uint64(m.EtherType.Value), uint64(m.EtherType.Mask))
 	c.v[2], c.m[2] = word48(m.DestinationMAC.Value), word48(m.DestinationMAC.Mask)
 	c.v[3], c.m[3] = word48(m.SourceMAC.Value), word48(m.SourceMAC.Mask)
-	if m.VLAN.Mask != 0 || m.VLANEtherType.Mask != 0 {
+	c.set(0, tciShift, uint64(m.VLAN.Value), uint64(m.VLAN.Mask))
+	c.set(1, tagTypeShift, uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask))
+	if m.VLAN.Mask != 0 && m.VLANEtherType.Mask == 0 {
 		c.set(0, 0, flagTagged, flagTagged)
-		c.set(0, tciShift, uint64(m.VLAN.Value), uint64(m.VLAN.Mask))
-		c.set(1, tagTypeShift, uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask))
 	}
 }
 
@@ -240,7 +240,7 @@ func (f Family) flow(protocol uint8) (t FlowType, parsed bool) {
 }
 
 // match is the inverse of cubeOf. ok is false for sets that no ntuple rule can
-// name: untagged packets, packets without the bytes behind the IP header.
+// name: packets without a tag, packets without the bytes behind the IP header.
 func (c *cube) match() (m Match, ok bool) {
 	flags := c.m[0] & (flagL4 | flagTagged)
 	if flags&^c.v[0] != 0 {
@@ -248,7 +248,7 @@ func (c *cube) match() (m Match, ok bool) {
 	}
 	m.VLAN = Bits16{uint16(c.v[0] >> tciShift), uint16(c.m[0] >> tciShift)}
 	m.VLANEtherType = Bits16{uint16(c.v[1] >> tagTypeShift), uint16(c.m[1] >> tagTypeShift)}
-	if flags&flagTagged != 0 && m.VLAN.Mask == 0 && m.VLANEtherType.Mask == 0 {
+	if flags&flagTagged != 0 && m.VLAN.Mask == 0 {
 		return m, false
 	}
 	m.DestinationMAC = MACBits{mac48(c.v[2]), mac48(c.m[2])}

@@ -161,7 +161,10 @@ func packetIn(c *cube) (p Packet) {
 		k[0] |= flagL4
 	}
 	p.EtherType, p.TagType, p.VLAN = uint16(k[0]>>etherTypeShift), uint16(k[1]>>tagTypeShift), uint16(k[0]>>tciShift)
-	p.Tagged, p.HasL4, p.L4 = k[0]&flagTagged != 0, k[0]&flagL4 != 0, uint32(k[1])
+	if k[0]&flagTagged != 0 {
+		p.Tagged, p.TagType = true, 0x8100
+	}
+	p.HasL4, p.L4 = k[0]&flagL4 != 0, uint32(k[1])
 	p.DestinationMAC, p.SourceMAC = mac48(k[2]), mac48(k[3])
 	p.Protocol = uint8(k[0] >> protocolShift)
 	var m Match

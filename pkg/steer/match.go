@@ -66,8 +66,11 @@ type Match struct {
 	DestinationMAC MACBits // Ether, and FLOW_MAC_EXT of the others
 	EtherType      Bits16  // Ether
 
-	VLAN          Bits16 // the tag control information (TCI); the VLAN id is its low 12 bits
-	VLANEtherType Bits16 // the tag's own EtherType
+	// The outer tag: its control information (TCI), of which the VLAN id is the
+	// low 12 bits, and its EtherType. Where that is not compared, only tags of
+	// 802.1Q (0x8100) are meant, as mlx5 has it (set_cvlan of en_fs_ethtool.c).
+	VLAN          Bits16
+	VLANEtherType Bits16
 
 	// Opaque holds the kernel's bytes of a rule of Flow Other, so that rules
 	// other people made (ESP, AH, user-defined data) still compare and are seen.

@@ -70,7 +70,13 @@ func ParseIP(packet []byte) (p Packet) {
 	return p
 }
 
-func isTag(etherType uint16) bool { return etherType == 0x8100 || etherType == 0x88a8 }
+// EtherTypes of tags: IEEE 802.1Q and, of a provider's network, 802.1ad.
+const (
+	tagVLAN    = 0x8100
+	tagService = 0x88a8
+)
+
+func isTag(etherType uint16) bool { return etherType == tagVLAN || etherType == tagService }
 
 func (p *Packet) parseIP(b []byte) {
 	switch p.EtherType {
@@ -127,7 +133,7 @@ func (p *Packet) key() (k key) {
 	if p.HasL4 {
 		k[0] |= flagL4
 	}
-	if p.Tagged {
+	if p.TagType == tagVLAN {
 		k[0] |= flagTagged
 	}
 	k[1] = uint64(p.TagType)<<tagTypeShift | uint64(p.L4)

@@ -162,7 +162,7 @@ func popcount(m uint32) (n int) {
 func randomPacket(r *rand.Rand) (p Packet) {
 	p.DestinationMAC = [6]byte{2, 0, 0, 0, 0, choose[byte](r, 1, 2, 3)}
 	if r.IntN(4) == 0 {
-		p.Tagged, p.TagType, p.VLAN = true, 0x8100, choose[uint16](r, 10, 20, 30)|choose[uint16](r, 0, 0x2000)
+		p.Tagged, p.TagType, p.VLAN = true, choose[uint16](r, 0x8100, 0x8100, 0x88a8), choose[uint16](r, 10, 20, 30)|choose[uint16](r, 0, 0x2000)
 	}
 	switch r.IntN(8) {
 	case 0:
@@ -209,7 +209,7 @@ func read(entries []Entry, p *Packet) (Action, bool) {
 }
 
 func fits(e *Entry, p *Packet) (Action, bool) {
-	if e.VLAN.Mask != 0 && (!p.Tagged || p.VLAN&0xfff != e.VLAN.Value) {
+	if e.VLAN.Mask != 0 && (p.TagType != 0x8100 || p.VLAN&0xfff != e.VLAN.Value) {
 		return Action{}, false
 	}
 	if e.DestinationMAC.Mask[0] != 0 && p.DestinationMAC != e.DestinationMAC.Value {
@@ -292,7 +292,7 @@ func takes(m *Match, p *Packet) bool {
 			}
 		}
 	}
-	if m.VLAN.Mask != 0 && !p.Tagged {
+	if m.VLAN.Mask != 0 && p.TagType != 0x8100 {
 		return false
 	}
 	if proto, ok := map[FlowType]uint8{TCP4: 6, TCP6: 6, UDP4: 17, UDP6: 17, SCTP4: 132, SCTP6: 132}[m.Flow]; ok && p.Protocol != proto {

@@ -61,7 +61,7 @@ func (l *laboratory) start(b boot) (*session, error) {
 	}
 	s.vm, err = qemu.Start(qemu.Config{
 		QEMU: l.places.qemu(), Kernel: l.places.kernels().Vmlinuz(kernel), Initrd: initrd, Cards: []string{s.card.Socket},
-		Spare: 1, CPUs: queues, Memory: "1G", Dir: dir, Accel: os.Getenv("FLEXSTEER_LAB_ACCEL"),
+		Spare: spare, CPUs: queues, Memory: "1G", Dir: dir, Accel: os.Getenv("FLEXSTEER_LAB_ACCEL"),
 	})
 	if err != nil {
 		s.card.Kill()
@@ -113,12 +113,11 @@ func (s *session) load(d driver) error {
 	return s.settle()
 }
 
-// Where cards are in the guest: behind the first root port, and behind the one
-// for a card that is plugged in later.
-const (
-	cardAt    = "0000:01:00.0"
-	pluggedAt = "0000:02:00.0"
-)
+// cardAt is where the first card is in the guest, behind the first root port.
+const cardAt = "0000:01:00.0"
+
+// spare is how many root ports are there for cards that are plugged in later.
+const spare = 3
 
 // findLink waits for the netdev of the first card.
 func (s *session) findLink() (err error) {
@@ -172,14 +171,14 @@ func (s *session) settle() error {
 	}
 }
 
-// plug starts one more card and plugs it in.
-func (s *session) plug(personality string) (*card.Card, error) {
-	c, err := card.Start(s.lab.places.flexsim, filepath.Join(s.dir, fmt.Sprintf("card%d", 1+len(s.extra))), personality)
-	if err != nil {
-		return nil, err
+// plug starts one more card, plugs it in, and says where it is in the guest.
+func (s *session) plug(personality string) (c *card.Card, at string, err error) {
+	n := 1 + len(s.extra)
+	if c, err = card.Start(s.lab.places.flexsim, filepath.Join(s.dir, fmt.Sprintf("card%d", n)), personality); err != nil {
+		return nil, "", err
 	}
 	s.extra = append(s.extra, c)
-	return c, s.vm.AddCard(c.Socket)
+	return c, fmt.Sprintf("0000:%02x:00.0", 1+n), s.vm.AddCard(c.Socket)
 }
 
 func differences(want, got map[string]int) string {

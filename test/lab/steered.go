@@ -122,15 +122,32 @@ func (m *Machine) Rediscover() {
 	m.Link, m.MAC = m.link, m.mac
 }
 
-// Plug plugs one more card into the machine, and returns the machine as seen by
-// that card: Link, MAC, rules and packets are the new one's.
-func (m *Machine) Plug(personality string) *Machine {
+// Plugged is a machine as seen by a card that was plugged in: Link, MAC, rules,
+// packets and the card are the new one's.
+type Plugged struct {
+	*Machine
+	at string // PCI address
+}
+
+// Plug plugs in one more card. A machine has room for few, and none becomes free.
+func (m *Machine) Plug(personality string) *Plugged {
 	m.Helper()
-	c, err := m.plug(personality)
+	c, at, err := m.plug(personality)
 	m.must(err)
 	view := *m.session
 	view.card = c
-	view.link, view.mac, err = m.linkAt(pluggedAt)
+	view.link, view.mac, err = m.linkAt(at)
 	m.must(err)
-	return &Machine{T: m.T, session: &view, Link: view.link, MAC: view.mac, experiment: m.experiment, folder: m.folder}
+	return &Plugged{&Machine{T: m.T, session: &view, Link: view.link, MAC: view.mac, experiment: m.experiment, folder: m.folder}, at}
+}
+
+// Unplug takes the card from the driver, which must leave nothing in it.
+func (p *Plugged) Unplug() {
+	p.Helper()
+	p.Script("echo 1 >/sys/bus/pci/devices/" + p.at + "/remove")
+	r, err := p.card.Report()
+	p.must(err)
+	if wrong := r.Wrong(); wrong != "" || len(r.Alive) > 0 {
+		p.must(fmt.Errorf("the driver has left the card, which %s and holds %v", wrong, r.Alive))
+	}
 }

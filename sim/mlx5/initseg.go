@@ -88,7 +88,7 @@ func (d *Device) readSegment(off uint64, b []byte) {
 
 func (d *Device) segmentWord(off uint64) uint32 {
 	s := &d.segment
-	major, minor, sub := d.personality.Firmware.parts()
+	major, minor, sub := d.personality.Firmware.Parts()
 	up := d.now() - s.since
 	switch off {
 	case segFirmware:

@@ -156,7 +156,8 @@ func (v *Version) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (v Version) parts() (major, minor, sub uint32) {
+// Parts are the numbers of a version that was read.
+func (v Version) Parts() (major, minor, sub uint32) {
 	fmt.Sscanf(string(v), "%d.%d.%d", &major, &minor, &sub) // checked when it was read
 	return
 }

@@ -10,26 +10,26 @@ import (
 
 // Faults is what goes wrong on purpose. The zero value is nothing.
 type Faults struct {
-	Semaphore     Hold  // of the gateway
-	ICMDSemaphore Hold  // of the mailbox
-	MailboxStuck  bool  // a command never ends
-	ICMDStatus    uint8 // that commands end with
-	NotReady      bool  // the static configuration is not done
-	NoSpace       []uint16
-	Missing       []uint32 // types of groups that the firmware does not have
-	ReadOnly      []uint32 // types of groups that it does not let be set
-	NoDefault     bool     // it does not tell defaults
-	NoCurrent     bool     // it does not tell current values
-	Registers     []RegisterFault
+	Semaphore     Hold            `json:"semaphore"`      // of the gateway
+	ICMDSemaphore Hold            `json:"icmd_semaphore"` // of the mailbox
+	MailboxStuck  bool            `json:"mailbox_stuck"`  // a command never ends
+	ICMDStatus    uint8           `json:"icmd_status"`    // that commands end with
+	NotReady      bool            `json:"not_ready"`      // the static configuration is not done
+	NoSpace       []uint16        `json:"no_space"`       // address spaces that the gateway does not have: 1, 2, 3, 10
+	Missing       []uint32        `json:"missing"`        // types of groups that the firmware does not have
+	ReadOnly      []uint32        `json:"read_only"`      // types of groups that it does not let be set
+	NoDefault     bool            `json:"no_default"`     // it does not tell defaults
+	NoCurrent     bool            `json:"no_current"`     // it does not tell current values
+	Registers     []RegisterFault `json:"registers"`
 }
 
 // RegisterFault has accesses to a register end with a status, without being done.
 type RegisterFault struct {
-	Register string // name: "NVDA"
-	Method   string // "get", "set" or "" for both
-	Status   Status // not OK
-	Nth      int    // the first access that is hit, counted from 1; 0 counts as 1
-	Count    int    // how many in a row are hit; 0 counts as 1, and less than 0 is all
+	Register string `json:"register"` // name: "NVDA"
+	Method   string `json:"method"`   // "get", "set" or "" for both
+	Status   Status `json:"status"`   // not OK
+	Nth      int    `json:"nth"`      // the first access that is hit, counted from 1; 0 counts as 1
+	Count    int    `json:"count"`    // how many in a row are hit; 0 counts as 1, and less than 0 is all
 
 	seen int
 }

@@ -4,6 +4,10 @@ package nv
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/flexsteer/flexsteer/sim/prm"
 )
@@ -33,6 +37,23 @@ func (s Status) String() string {
 		return name
 	}
 	return fmt.Sprintf("%#02x", uint8(s))
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: a name that String gives, or
+// a number.
+func (s *Status) UnmarshalText(text []byte) error {
+	for status, name := range statusNames {
+		if name == string(text) {
+			*s = status
+			return nil
+		}
+	}
+	n, err := strconv.ParseUint(string(text), 0, 7)
+	if err != nil {
+		return fmt.Errorf("no status %q of a register; there are %s, and numbers below 0x80", text, strings.Join(slices.Sorted(maps.Values(statusNames)), ", "))
+	}
+	*s = Status(n)
+	return nil
 }
 
 // register is one that tools can reach. Its data is read and answered in place.

@@ -120,6 +120,9 @@ func (f *Function) Vanished() bool {
 	return f.gone
 }
 
+// Master tells whether the driver has made the function bus master.
+func (f *Function) Master() bool { return f.enabled(masterEnable) }
+
 // enabled says whether all bits of mask are set in the command register.
 func (f *Function) enabled(mask uint16) bool {
 	f.mu.RLock()

@@ -29,28 +29,32 @@ import (
 //
 //	{"do":"link","up":false}                     take the cable out; true: put it back
 //	{"do":"fault","command":"CREATE_TIR", ...}   see faultRequest
+//	{"do":"nv-fault","missing":[14], ...}        what goes wrong with settings: nv.Faults
 //	{"do":"clear-faults"}                        forget all faults
 //	{"do":"health","syndrome":1}                 the health buffer says so; 0: well
 //	{"do":"vanish"}                              pull the card out
 //	{"do":"reset"}                               start the firmware anew; put a card back that was pulled out
+//	{"do":"power-cycle"}                         switch the card off and on
 //	{"do":"send","pcap":"/a/path", ...}          see sendRequest
 //	{"do":"capture","pcap":"/a/path"}            keep what guests transmit
 //	{"do":"capture"}                             end that; the reply tells how many "frames" were kept
 //	{"do":"counters"}                            frames of ports and queues, messages of guests
-//	{"do":"report"}                              what the card thinks of its driver: mlx5.Report
+//	{"do":"report"}                              what the card thinks of its driver: mlx5.Report; and of tools: nv.Report
 //	{"do":"steer","frame":"ffffffffffff..."}     what would become of a frame, and by which tables
 //	{"do":"tables"}                              the tables, as "text"
 var requests = map[string]func(c *card, line []byte) (any, error){
 	"link":         request(linkRequest.do),
 	"fault":        request(faultRequest.do),
-	"clear-faults": request(func(_ nothing, c *card) (any, error) { c.device.ClearFaults(); return nil, nil }),
+	"nv-fault":     request(nvFaultRequest.do),
+	"clear-faults": request(func(_ nothing, c *card) (any, error) { c.clearFaults(); return nil, nil }),
 	"health":       request(healthRequest.do),
 	"vanish":       request(func(_ nothing, c *card) (any, error) { c.vanish(); return nil, nil }),
 	"reset":        request(func(_ nothing, c *card) (any, error) { c.restart(); return nil, nil }),
+	"power-cycle":  request(func(_ nothing, c *card) (any, error) { c.powerCycle(); return nil, nil }),
 	"send":         request(sendRequest.do),
 	"capture":      request(captureRequest.do),
 	"counters":     request(func(_ nothing, c *card) (any, error) { return c.counters(), nil }),
-	"report":       request(func(_ nothing, c *card) (any, error) { return c.device.Report(), nil }),
+	"report":       request(func(_ nothing, c *card) (any, error) { return c.report(), nil }),
 	"steer":        request(steerRequest.do),
 	"tables":       request(func(_ nothing, c *card) (any, error) { return map[string]string{"text": c.device.Tables()}, nil }),
 }

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/flexsteer/flexsteer/sim/mlx5"
 	"github.com/flexsteer/flexsteer/sim/personalities"
 	"github.com/flexsteer/flexsteer/sim/wire"
 )
@@ -42,9 +41,10 @@ func main() {
 
 // options are the command line.
 type options struct {
-	socket, control, trace string
-	personality            mlx5.Personality
-	peer                   *wire.Peer
+	socket, control, trace, nv string
+	factory                    bool
+	personality                personalities.Personality
+	peer                       *wire.Peer
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
@@ -52,15 +52,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		return exitClean
 	}
-	var report mlx5.Report
+	var r report
 	if err == nil {
-		report, err = serve(ctx, o, out, log.New(errOut, "", log.Ltime|log.Lmicroseconds))
+		r, err = serve(ctx, o, out, log.New(errOut, "", log.Ltime|log.Lmicroseconds))
 	}
 	switch {
 	case err != nil:
 		fmt.Fprintf(errOut, "flexsim: %v\n", err)
 		return exitCannot
-	case report.Clean() != nil:
+	case r.Clean() != nil:
 		return exitFaults
 	}
 	return exitClean
@@ -83,6 +83,8 @@ func parse(args []string, errOut io.Writer) (o options, err error) {
 	f.StringVar(&o.trace, "trace", "", "write a line for each command of the driver to this `FILE`")
 	card := f.String("personality", "bluefield-3", "`CARD`: "+strings.Join(personalities.Names(), ", ")+"; or the path of a file like those in sim/personalities")
 	mac := f.String("mac", "", "the card has this Ethernet `ADDRESS` instead of its personality's")
+	f.StringVar(&o.nv, "nv", "", "keep the firmware's settings in this `FILE`, for the next time; what it has counts more than the personality and --factory")
+	f.BoolVar(&o.factory, "factory", false, "the firmware's settings are those of a new card: drivers cannot program the parser")
 	peer := f.Bool("peer", true, "answer ARP, neighbour discovery and pings for 10.0.0.2 and fd00::2")
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(errOut, usage)
@@ -107,7 +109,7 @@ func parse(args []string, errOut io.Writer) (o options, err error) {
 }
 
 // personality is a card by its name or, if that looks like a path, by its file.
-func personality(card, mac string) (p mlx5.Personality, err error) {
+func personality(card, mac string) (p personalities.Personality, err error) {
 	if !strings.ContainsAny(card, "/.") {
 		p, err = personalities.Load(card)
 	} else {
@@ -124,12 +126,12 @@ func personality(card, mac string) (p mlx5.Personality, err error) {
 	return p, nil
 }
 
-func personalityFile(path string) (mlx5.Personality, error) {
+func personalityFile(path string) (personalities.Personality, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return mlx5.Personality{}, err
+		return personalities.Personality{}, err
 	}
-	p, err := mlx5.ParsePersonality(text)
+	p, err := personalities.Parse(text)
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", path, err)
 	}

@@ -14,19 +14,22 @@ import (
 )
 
 // printReport is what a person wants to know at the end.
-func printReport(out io.Writer, c *card, r mlx5.Report) error {
+func printReport(out io.Writer, c *card, r report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
 	row("card", "%s, firmware %s", c.personality.Name, c.personality.Firmware)
 	row("driver", "%s", or(r.Driver, "none has told its name"))
 	row("function", "%s; %d resets, %d teardowns", r.State, r.Resets, r.Teardowns)
-	row("commands", "%s", commandsText(r.Commands))
+	row("commands", "%s", answersText("%d", r.Commands))
 	row("unknown", "%s", or(listText(r.Unknown), "none"))
 	row("leaks", "%s", or(listText(r.Leaks), "none"))
 	row("alive", "%s", or(listText(r.Alive), "nothing"))
 	n, m := c.device.Counters(), c.server.Counters()
 	row("frames", "%d received, %d sent, %d lost without a buffer", n.Received.Frames, n.Sent.Frames, n.NoBuffer)
 	row("messages", "%d reads, %d writes, %d refused", m.Reads, m.Writes, m.Refused)
+	if s := r.Settings; s != nil {
+		row("settings", "%s; %d starts of the firmware", answersText("%d accesses to registers", s.Registers), s.Restarts)
+	}
 	if r.Total == 0 {
 		row("violations", "none")
 	} else {
@@ -59,18 +62,19 @@ func listText(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// commandsText is how many commands there were, and how many had which status.
-func commandsText(commands map[string]map[string]int) string {
-	total, byStatus := 0, map[string]int{}
-	for _, statuses := range commands {
-		for status, n := range statuses {
-			total += n
-			byStatus[status] += n
+// answersText is how many there were in all, and how many had which answer.
+func answersText(total string, answers map[string]map[string]int) string {
+	n, byStatus := 0, map[string]int{}
+	for _, statuses := range answers {
+		for status, times := range statuses {
+			n += times
+			byStatus[status] += times
 		}
 	}
 	delete(byStatus, mlx5.OK.String())
+	text := fmt.Sprintf(total, n)
 	if refused := listText(byStatus); refused != "" {
-		return fmt.Sprintf("%d; answered otherwise than OK: %s", total, refused)
+		return text + "; answered otherwise than OK: " + refused
 	}
-	return fmt.Sprintf("%d, all OK", total)
+	return text + ", all OK"
 }

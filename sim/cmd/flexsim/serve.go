@@ -13,14 +13,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/flexsteer/flexsteer/sim/mlx5"
 )
 
 // serve serves guests and requests until ctx ends, and then prints the report.
-func serve(ctx context.Context, o options, out io.Writer, logger *log.Logger) (r mlx5.Report, err error) {
+func serve(ctx context.Context, o options, out io.Writer, logger *log.Logger) (r report, err error) {
 	c, err := newCard(o.personality, o.peer, logger.Printf)
 	if err != nil {
+		return r, err
+	}
+	if err := c.settle(o, func(err error) { complain(logger, err) }); err != nil {
 		return r, err
 	}
 	if o.trace != "" {
@@ -53,7 +54,7 @@ func serve(ctx context.Context, o options, out io.Writer, logger *log.Logger) (r
 	if ctx.Err() == nil {
 		return r, context.Cause(end)
 	}
-	r = c.device.Report()
+	r = c.report()
 	return r, printReport(out, c, r)
 }
 
@@ -108,7 +109,8 @@ func serveGuests(ctx context.Context, l *net.UnixListener, c *card, logger *log.
 		defer context.AfterFunc(ctx, func() { conn.Close() })()
 		logger.Print("a guest is here")
 		start, before := time.Now(), c.server.Counters()
-		err := c.server.Serve(conn, c.function)
+		err := c.server.Serve(conn, slot{c.function, c})
+		c.powerCycle() // its machine is off
 		n := c.server.Counters()
 		logger.Printf("the guest is gone, after %v with %d reads and %d writes", time.Since(start).Round(time.Millisecond), n.Reads-before.Reads, n.Writes-before.Writes)
 		if err != nil && ctx.Err() == nil {

@@ -109,18 +109,26 @@ func (r Refusal) unsupported() cause {
 	return cause{steer.Blocked, "this driver takes no such rule", ""}
 }
 
-// busy: the flex parser serves RawProtocols protocols at a time, whoever's
-// rules they are.
+// busy: the driver gives the flex parser to RawProtocols protocols at a time,
+// whoever's rules they are; with room for more it is the device that has none.
 func (r Refusal) busy() cause {
 	if !r.usesL4Data() {
 		return cause{steer.Failed, "", ""}
 	}
-	text := "the flex parser is held by another protocol"
-	if held := r.rawProtocols(); len(held) > 0 {
-		text = "the flex parser is held by " + plural(held, "protocol")
+	held, rules := r.rawProtocols(), "`flexsteerctl rules "+r.Link.Name+"`"
+	switch {
+	case len(held) == 0 && r.Have.NIC.RawProtocols <= 1:
+		return cause{steer.Blocked, "the flex parser is held by another protocol",
+			"remove the rules of the other protocol (" + rules + "), or load mlx5_core with a larger flex_l4_max_nodes"}
+	case len(held) >= r.Have.NIC.RawProtocols:
+		return cause{steer.Blocked, "the flex parser is held by " + plural(held, "protocol"),
+			"remove the rules of the other protocol (" + rules + "), or load mlx5_core with a larger flex_l4_max_nodes"}
 	}
-	return cause{steer.Blocked, text, "remove the rules of the other protocol (`flexsteerctl rules " + r.Link.Name +
-		"`), or load mlx5_core with a larger flex_l4_max_nodes"}
+	fix := "see `dmesg | tail` for the device's reason"
+	if len(held) > 0 {
+		fix = "remove the rules of " + plural(held, "protocol") + " (" + rules + "), or " + fix
+	}
+	return cause{steer.Blocked, "the device has no parser sample left, or another program uses its flex parser", fix}
 }
 
 func (r Refusal) usesL4Data() bool { return r.Step.Rule.Match.L4Data.Mask != 0 }

@@ -25,6 +25,13 @@ func holding(rules steer.Table) steer.Observed {
 	return have
 }
 
+// roomy is a driver that would take eight protocols.
+func roomy(rules steer.Table) steer.Observed {
+	have := holding(rules)
+	have.NIC.RawProtocols = 8
+	return have
+}
+
 func TestWhatErrorsMean(t *testing.T) {
 	insert := func(r steer.Rule) steer.Step { return steer.Step{Kind: steer.Insert, Loc: 17, Rule: r} }
 	channels := steer.Step{Kind: steer.SetChannels, Channels: 8}
@@ -64,11 +71,14 @@ func TestWhatErrorsMean(t *testing.T) {
 		"EBUSY, who holds it is known": {syscall.EBUSY, insert(l4), card, holding(steer.Table{900: raw(254, 1, 1), 901: raw(253, 1, 1)}), steer.Blocked,
 			"held by protocol 254", "flexsteerctl rules ens1f1np1"},
 		"EBUSY, who holds it is not known": {syscall.EBUSY, insert(l4), card, patched, steer.Blocked, "held by another protocol", "flex_l4_max_nodes"},
-		"EBUSY, an ordinary rule":          {syscall.EBUSY, insert(tcpRule), card, patched, steer.Failed, "", ""},
-		"ENOSPC":                           {syscall.ENOSPC, insert(l4), card, patched, steer.Failed, "full or ends before location 17", "`locations:`"},
-		"ENODEV":                           {syscall.ENODEV, insert(l4), card, patched, steer.Notice, "going away or resetting", ""},
-		"EPERM":                            {syscall.EPERM, insert(l4), card, patched, steer.Failed, "CAP_NET_ADMIN", "AmbientCapabilities"},
-		"EIO":                              {syscall.EIO, insert(l4), card, patched, steer.Failed, "", ""},
+		"EBUSY, and there is room in the driver": {syscall.EBUSY, insert(l4), card, roomy(steer.Table{900: raw(254, 1, 1)}), steer.Blocked,
+			"no parser sample left", "remove the rules of protocol 254 (`flexsteerctl rules ens1f1np1`)"},
+		"EBUSY, nobody known and there is room": {syscall.EBUSY, insert(l4), card, roomy(nil), steer.Blocked, "or another program", "dmesg"},
+		"EBUSY, an ordinary rule":               {syscall.EBUSY, insert(tcpRule), card, patched, steer.Failed, "", ""},
+		"ENOSPC":                                {syscall.ENOSPC, insert(l4), card, patched, steer.Failed, "full or ends before location 17", "`locations:`"},
+		"ENODEV":                                {syscall.ENODEV, insert(l4), card, patched, steer.Notice, "going away or resetting", ""},
+		"EPERM":                                 {syscall.EPERM, insert(l4), card, patched, steer.Failed, "CAP_NET_ADMIN", "AmbientCapabilities"},
+		"EIO":                                   {syscall.EIO, insert(l4), card, patched, steer.Failed, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := reconcile.Explain(reconcile.Refusal{Errno: row.errno, Step: row.step, Link: row.link, Have: row.have})

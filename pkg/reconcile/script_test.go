@@ -82,6 +82,8 @@ func cmdNIC(_ *testscript.TestScript, w *world, args []string) (string, error) {
 			p.NoParser = value == "no"
 		case "protocols":
 			p.RawProtocols = n
+		case "samples":
+			p.Samples = n
 		case "capacity":
 			p.Capacity = n
 		case "channels":

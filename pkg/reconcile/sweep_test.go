@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,6 +186,68 @@ func TestALastingFailureNamesItsCause(t *testing.T) {
 		}
 	}
 	t.Logf("faults: %d cases of a lasting failure", cases)
+}
+
+// tcp is an entry for one port.
+func tcp(port int) steer.Entry {
+	return steer.Entry{Name: fmt.Sprint("tcp", port), Families: []steer.Family{steer.IPv4}, Protocol: steer.Bits8{Value: 6, Mask: 0xff},
+		DestinationPorts: []steer.Ports{{First: uint16(port), Last: uint16(port)}}, Steering: steer.Steering{Kind: steer.SteerQueue}}
+}
+
+// TestARefusedRuleHoldsBackNothingElse: each rule in turn is refused for good.
+// Missing are then that one and those behind it that the driver would refuse for
+// the same reason, and they are not even tried.
+func TestARefusedRuleHoldsBackNothingElse(t *testing.T) {
+	d := steering(253, 8, 16)
+	d.Entries = append(d.Entries, steering(254, 8, 16).Entries...)
+	for port := range 16 {
+		d.Entries = append(d.Entries, tcp(80+port))
+	}
+	for i := range d.Entries {
+		w := newWorld()
+		port := w.AddMLX5("eth0", 16)
+		port.RawProtocols = 2
+		tried, bad := 0, steer.Loc(i)
+		w.Fail(hosttest.Fault{Kind: "insert", Loc: &bad, Errno: syscall.EINVAL, Holds: true})
+		w.load(policy{"eth0": d})
+		w.loop.Pass(context.Background())
+		for _, c := range w.Calls() {
+			if c.Kind == "insert" {
+				tried++
+			}
+		}
+		missing := 1
+		if i < 16 { // of two protocols with eight rules each
+			missing = 8 - i%8
+		}
+		l := w.link(t, "eth0")
+		if want := len(d.Entries) - missing; l.InPlace != want || tried != want+1 || len(port.Rules) != want {
+			t.Errorf("rule %d is refused: %d in place after %d attempts, want %d after one more", i, l.InPlace, tried, want)
+		}
+		if l.State != reconcile.Failed || len(l.Problems) != 1 || !strings.Contains(l.Problems[0].Text, fmt.Sprintf("location %d: ", i)) {
+			t.Errorf("rule %d is refused: %s, %v", i, l.State, l.Problems)
+		}
+		w.Heal()
+		w.now = w.now.Add(time.Minute)
+		w.passes(t)
+		if l := w.link(t, "eth0"); l.State != reconcile.Configured || l.InPlace != len(d.Entries) {
+			t.Errorf("rule %d was refused, and is no more: %s, %d in place", i, l.State, l.InPlace)
+		}
+	}
+}
+
+func TestADriverThatRefusesEverythingIsNotAskedForEverything(t *testing.T) {
+	d := steering(253, 0, 16)
+	for port := range 500 {
+		d.Entries = append(d.Entries, tcp(80+port))
+	}
+	w := newWorld()
+	w.AddMLX5("eth0", 16)
+	w.Fail(held("insert", syscall.EINVAL))
+	w.load(policy{"eth0": d})
+	if got, want := w.passes(t), []string{"links observe 8xinsert observe"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
 }
 
 func TestADaemonKilledAfterAnyCallIsTakenOverByTheNext(t *testing.T) {

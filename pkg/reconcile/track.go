@@ -150,21 +150,33 @@ func (t *track) leftovers(have steer.Observed) ([]steer.Step, steer.Observed) {
 	return steps, have
 }
 
-// apply takes the steps in order up to the first error. A visit that changed
-// something is followed by another at once, which verifies it.
+// apply takes the steps in order. Where the driver refuses a rule for what it
+// asks, that rule and those like it are passed over; any other error ends the
+// visit. A visit that changed something, with no refusal, is followed by another
+// at once, which verifies it.
 func (l *Loop) apply(ctx context.Context, t *track, plan []steer.Step, have steer.Observed, problems []steer.Problem) {
+	var no refusals
 	for _, s := range plan {
 		if l.interrupted(ctx) {
 			break
 		}
+		if no.cover(s) {
+			continue
+		}
 		err := l.kernel.Apply(t.desired.Link, s)
 		l.o.Alive()
 		if err != nil {
-			l.refused(t, s, have, err, problems)
-			return
+			if no = append(no, refused{s, err}); no.end() {
+				break
+			}
+			continue
 		}
 		t.applied = append(t.applied, s)
 		l.logStep(t.desired, s)
+	}
+	if len(no) > 0 {
+		l.refused(t, no, have, problems)
+		return
 	}
 	if len(t.applied) == len(plan) { // else what remains is no sign of a change that did not last
 		t.changes++
@@ -173,17 +185,23 @@ func (l *Loop) apply(ctx context.Context, t *track, plan []steer.Step, have stee
 	l.settle(t, Configuring, problems)
 }
 
-// refused ends a visit at its first error. What the NIC holds now is read
-// again, for the report only: nothing is assumed about the location.
-func (l *Loop) refused(t *track, s steer.Step, have steer.Observed, err error, problems []steer.Problem) {
-	p := refusal(t.desired, s, have, err)
-	t.applied = nil
+// refused ends a visit with refusals. What the NIC holds now is read again, for
+// the report and to verify the steps that were taken: nothing is assumed about
+// the locations of the others.
+func (l *Loop) refused(t *track, no refusals, have steer.Observed, problems []steer.Problem) {
 	if now, unreadable := l.kernel.Observe(t.desired.Link); unreadable == nil {
-		_, now = t.leftovers(now)
-		goal, _ := t.goal(now)
-		t.status.count(t.desired, goal, problems, now)
+		have = now
+		problems = append(problems, verify(t.desired.Link, t.applied, now)...)
+		_, ours := t.leftovers(now)
+		goal, _ := t.goal(ours)
+		t.status.count(t.desired, goal, problems, ours)
 	}
-	l.fail(t, err, s.Kind == steer.Remove, append(problems, p))
+	t.applied = nil
+	for _, r := range no {
+		problems = append(problems, refusal(t.desired, r.step, have, r.err))
+	}
+	d := no.decisive()
+	l.fail(t, d.err, d.step.Kind == steer.Remove, problems)
 }
 
 // fail ends a visit after a call that returned err.

@@ -35,6 +35,7 @@ type Port struct {
 	Patched      bool // l4data is matched; else EINVAL, as the stock mlx5_core
 	NoParser     bool // the firmware settings of the flex parser are missing: EOPNOTSUPP
 	RawProtocols int  // flex_l4_max_nodes
+	Samples      int  // of the device, one for each protocol; 0: enough
 	LooseRings   bool // channels below a used ring are accepted, as in Linux 6.1; else EINVAL as in 6.12
 	Gone         bool // still listed, but ENODEV: the first milliseconds of a removal or reset
 
@@ -272,5 +273,5 @@ func (p *Port) parserFor(protocol uint8) bool {
 			others[r.Match.Protocol.Value] = true
 		}
 	}
-	return len(others) < p.RawProtocols
+	return len(others) < p.RawProtocols && (p.Samples == 0 || len(others) < p.Samples)
 }

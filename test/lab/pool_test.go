@@ -71,13 +71,33 @@ func usedUp(m *Machine, personality string, fit []byte) {
 	for _, at := range c.Rules() {
 		c.Ethtool("-N", "delete", fmt.Sprint(at))
 	}
-	usedUpDaemon(c, fit, more)
+	usedUpDaemon(m, c, fit, more)
 	c.Unplug()
 }
 
+// namely is a policy for one link.
+func namely(link string, entries ...string) string {
+	return strings.Replace(policy(entries...), "driver: mlx5_core", "name: "+link, 1)
+}
+
+const udpEntry = "  - {name: udp, protocol: udp, family: [ipv4], destination-port: 4000, queue: 9}\n"
+
+var _ = add(Experiment{
+	Name: "a card without a parser: rules that need none are in place all the same",
+	Run: func(m *Machine) {
+		c := m.Plug("connectx-6-dx")
+		c.must(c.linkUp())
+		d := m.Daemon(namely(c.Link, words(253, bothFamilies, shifted(4, 0)), udpEntry))
+		c.Blocked(1, "the firmware setting for the flex parser is missing", "-e q FLEX_PARSER_PROFILE_ENABLE PROG_PARSE_GRAPH")
+		c.Arrive(c.Capture(c.IPv4(17, nil, 0x10, 0, 0x0f, 0xa0, 0, 8, 0, 0)), Only(9, 1))
+		d.Stop()
+		c.Unplug()
+	},
+})
+
 // usedUpDaemon: flexsteerd puts in what goes in, also what stands behind the
 // protocol for which there is no sample, and says why.
-func usedUpDaemon(c *Plugged, fit []byte, more byte) {
+func usedUpDaemon(m *Machine, c *Plugged, fit []byte, more byte) {
 	c.Helper()
 	var entries []string
 	var frames [][]byte
@@ -91,21 +111,18 @@ func usedUpDaemon(c *Plugged, fit []byte, more byte) {
 			want[to[1]]++
 		}
 	}
-	entries = append(entries, "  - {name: udp, protocol: udp, family: [ipv4], destination-port: 4000, queue: 9}\n")
+	entries = append(entries, udpEntry)
 	frames = append(frames, c.IPv4(17, nil, 0x10, 0, 0x0f, 0xa0, 0, 8, 0, 0))
 	want[9]++
-	named := func(entries []string) string {
-		return strings.Replace(policy(entries...), "driver: mlx5_core", "name: "+c.Link, 1)
-	}
-	d := c.Daemon(named(entries))
-	c.Blocked(2*len(fit)+1, "the device has no parser sample left", fmt.Sprintf("remove the rules of protocol %d", fit[0]))
+	d := m.Daemon(namely(c.Link, entries...))
+	c.Blocked(2*len(fit)+1, "the device has no parser sample left", "remove the rules of protocol")
 	c.Arrive(c.Capture(frames...), want)
 
-	c.Configure("10-lab.yaml", named(entries[1:]))
+	// The last protocol gets the sample that the first one leaves.
+	m.Configure("10-lab.yaml", namely(c.Link, entries[1:]...))
 	d.Reload()
 	c.Becomes("configured", 2*len(fit)+1)
-	c.Configure("10-lab.yaml", named(nil))
-	c.Run("rm", "/etc/flexsteer/10-lab.yaml")
+	m.Run("rm", "/etc/flexsteer/10-lab.yaml")
 	d.Reload()
 	c.Becomes("unmanaged", 0)
 	d.Stop()

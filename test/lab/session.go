@@ -117,7 +117,7 @@ func (s *session) load(d driver) error {
 const cardAt = "0000:01:00.0"
 
 // spare is how many root ports are there for cards that are plugged in later.
-const spare = 3
+const spare = 4
 
 // findLink waits for the netdev of the first card.
 func (s *session) findLink() (err error) {

@@ -38,6 +38,21 @@ func New(c Card) (*Firmware, error) {
 	return f, nil
 }
 
+// Store has these values, by name, for the next boot in place of all that is stored.
+func (f *Firmware) Store(values map[string]uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := newStore(f.card.Personality).setAll(values); err != nil {
+		return err
+	}
+	for _, g := range f.store {
+		g.stored = nil
+	}
+	err := f.store.setAll(values)
+	f.save()
+	return err
+}
+
 // Forget makes the card as its maker delivers it: nothing is stored, and it is
 // switched off and on.
 func (f *Firmware) Forget() {

@@ -204,6 +204,20 @@ func TestBothSettingsTurnTheParserOn(t *testing.T) {
 	}
 }
 
+func TestValuesByName(t *testing.T) {
+	c := bluefield(t, map[string]uint64{"SRIOV_EN": 0})
+	must(t, c.Store(map[string]uint64{ProfileName: 4, GraphName: 1}))
+	if got, err := c.first(parserGroup, parserBytes); err != nil || got != [3]uint32{0, 0, profile4Both} {
+		t.Errorf("%#x, %v", got, err)
+	}
+	if err := c.Store(map[string]uint64{ProfileName: 3, "COLOUR": 1}); err == nil || !strings.Contains(err.Error(), `no parameter "COLOUR"`) {
+		t.Error(err)
+	}
+	if c.Restart(); !c.ParserOn() || strings.Contains(string(c.Stored()), "pci") {
+		t.Errorf("stored: %s", c.Stored())
+	}
+}
+
 func TestWhatIsNotStored(t *testing.T) {
 	c := bluefield(t, nil)
 	if _, err := c.settings(romOfAPort, nextBoot, 4); err != statusError(NotAvailable) {

@@ -30,6 +30,7 @@ import (
 //	{"do":"link","up":false}                     take the cable out; true: put it back
 //	{"do":"fault","command":"CREATE_TIR", ...}   see faultRequest
 //	{"do":"nv-fault","missing":[14], ...}        what goes wrong with settings: nv.Faults
+//	{"do":"nv-set","stored":{"SRIOV_EN":0}}      store these settings for the next start, and no others
 //	{"do":"clear-faults"}                        forget all faults
 //	{"do":"health","syndrome":1}                 the health buffer says so; 0: well
 //	{"do":"vanish"}                              pull the card out
@@ -46,6 +47,7 @@ var requests = map[string]func(c *card, line []byte) (any, error){
 	"link":         request(linkRequest.do),
 	"fault":        request(faultRequest.do),
 	"nv-fault":     request(nvFaultRequest.do),
+	"nv-set":       request(nvSetRequest.do),
 	"clear-faults": request(func(_ nothing, c *card) (any, error) { c.clearFaults(); return nil, nil }),
 	"health":       request(healthRequest.do),
 	"vanish":       request(func(_ nothing, c *card) (any, error) { c.vanish(); return nil, nil }),

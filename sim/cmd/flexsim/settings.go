@@ -62,6 +62,18 @@ func replace(file string, text []byte) error {
 	return os.Rename(beside, file)
 }
 
+// nvSetRequest is values by name, for the next start in place of all that is stored.
+type nvSetRequest struct {
+	Stored map[string]uint64 `json:"stored"`
+}
+
+func (r nvSetRequest) do(c *card) (any, error) {
+	if c.firmware == nil {
+		return nil, errNoSettings
+	}
+	return nil, c.firmware.Store(r.Stored)
+}
+
 // nvFaultRequest is nv.Faults, which take the place of those that there were.
 type nvFaultRequest nv.Faults
 

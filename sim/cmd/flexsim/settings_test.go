@@ -129,6 +129,18 @@ func TestSettingsAreKeptInAFile(t *testing.T) {
 	}
 }
 
+func TestSettingsByName(t *testing.T) {
+	s := start(t)
+	d := door{t, s.qemu()}
+	s.do(`{"do":"nv-set","stored":{"PROG_PARSE_GRAPH":1}}`)
+	d.expect(both, 1<<31)
+	s.do(`{"do":"nv-set"}`)
+	d.expect(both, 0)
+	if got := s.do(`{"do":"nv-set","stored":{"COLOUR":1}}`); !strings.Contains(got, `the card has no parameter \"COLOUR\" that can be set`) {
+		t.Error(got)
+	}
+}
+
 // A tool that wants the firmware to start anew says so, and takes the driver away.
 func TestAResetThatAToolAsksFor(t *testing.T) {
 	s := start(t, "--factory")

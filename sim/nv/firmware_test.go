@@ -105,13 +105,14 @@ func TestIdentity(t *testing.T) {
 	c.clean(t)
 }
 
-// The text comes in pieces of eight bytes.
+// The text comes in pieces of eight bytes. Tools ask with the answer before.
 func TestTexts(t *testing.T) {
 	c := bluefield(t, nil)
 	for kind, want := range map[byte]string{1: "900-9D3B6-00CV-A_Ax", 2: "A DPU; 200GbE; two ports"} {
 		var text []byte
+		b := make([]byte, 0x18)
 		for len(text) < len(want) {
-			b := make([]byte, 0x18)
+			clear(b[16:])
 			b[3], b[11] = kind, 8
 			be.PutUint16(b[8:], uint16(len(text)))
 			must(t, c.register(0x9064, methodGet, b))

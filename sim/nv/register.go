@@ -83,7 +83,7 @@ func init() { // here, since MCAM tells of all of them
 		0x905a: {name: "MPCIR", size: 16, asks: []prm.Field{mpcirPorts}, get: (*Firmware).prepareReset},
 		0x9060: {name: "MCQS", size: 16, asks: []prm.Field{mcqsIndex}, get: (*Firmware).component},
 		0x9061: {name: "MCQI", size: 0x94, asks: mcqiFields, get: (*Firmware).componentInfo},
-		0x9064: {name: "MQIS", size: 0x18, asks: []prm.Field{mqisType, mqisLength, mqisOffset}, get: (*Firmware).description},
+		0x9064: {name: "MQIS", size: 0x18, asks: []prm.Field{mqisType, mqisTotal, mqisLength, mqisOffset}, get: (*Firmware).description},
 		0x907f: {name: "MCAM", size: 0x48, asks: []prm.Field{mcamFeatures, mcamRegisters}, get: (*Firmware).registerMasks},
 	}
 }

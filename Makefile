@@ -112,9 +112,11 @@ installmodule: # the source of the kernel module, and what builds it when kernel
 	mkdir -p $(SRC_MODULE)
 	cp -rT kernel/dkms $(SRC_MODULE)
 	chmod -R u=rwX,go=rX $(SRC_MODULE)
+# Our hooks have it built. dkms 3.0 would end the installation of a kernel with an
+# error if it can not be, and does not look into /etc/dkms for that.
+	sed -i 's/^AUTOINSTALL=.*/AUTOINSTALL=""/' $(SRC_MODULE)/dkms.conf
 	install -D -t $(LIB_MODULE) packaging/module/update
 	install -D -m 644 packaging/module/sources.txt $(DESTDIR)/usr/src/flexsteer-mlx5/sources/README
-	install -D -m 644 -t $(DESTDIR)/etc/dkms packaging/module/flexsteer-mlx5.conf
 
 clean: ## remove what was built
 	rm -rf bin build

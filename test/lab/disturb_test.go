@@ -108,6 +108,31 @@ func (m *Machine) rename(to string) {
 	m.must(m.linkUp())
 }
 
+var _ = add(Experiment{
+	Name: "fewer channels and all again: rules to queues that stay are not touched",
+	Run: func(m *Machine) {
+		m.Ethtool("-N", "flow-type", "udp4", "dst-port", "4000", "action", "7", "loc", fmt.Sprint(foreign))
+		m.Daemon(onEightQueues)
+		m.Becomes("configured", 16)
+		rules := m.RuleTexts()
+		w := m.Watch()
+		w.Mark()
+		for _, channels := range []int{8, 16} {
+			m.channels(channels)
+			w.First(counts("queues", m.Link, channels))
+			m.Becomes("configured", 16)
+			m.Arrive(m.Generate(pairOfHosts("253", "ipv4", 160)), onFirst(8, 20))
+			m.Arrive(m.Capture(m.IPv4(17, nil, 0x10, 0, 0x0f, 0xa0, 0, 8, 0, 0)), Only(7, 1))
+		}
+		m.same(rules, m.RuleTexts())
+		for _, c := range w.Since() {
+			if c.What == "rules" {
+				m.Errorf("the rules changed on the way: %+v", w.Since())
+			}
+		}
+	},
+})
+
 // The kernel checks that no rule goes to a queue that there will not be, but
 // Linux 6.1 does not ask mlx5 for its rules.
 var _ = add(Experiment{

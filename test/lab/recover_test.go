@@ -71,7 +71,22 @@ var _ = add(Experiment{
 			return ""
 		})
 		if event.Index == s.index {
-			m.Errorf("the netdev is the same after health recovery")
+			m.Error("the netdev is the same after health recovery")
+		}
+	},
+})
+
+// The driver gives the card up and takes it again. The netdev stays, up and with
+// its ifindex, and only its rules are gone.
+var _ = add(Experiment{
+	Name: "after suspend and resume the rules come back",
+	Run: func(m *Machine) {
+		s := m.Steer()
+		m.Script(`echo devices >/sys/power/pm_test
+			echo 0 >/sys/module/suspend/parameters/pm_test_delay
+			echo freeze >/sys/power/state`)
+		if event := s.Restored("suspend and resume"); event.Index != 0 && event.Index != s.index {
+			m.Errorf("the netdev is another one after suspend and resume")
 		}
 	},
 })

@@ -81,14 +81,18 @@ func (s *Steered) Untouched() {
 
 // Restored waits until our rules are there again, after the driver has lost all,
 // and notes the time. The foreign rule stays lost: nobody may bring it back. It
-// returns the event by which the link told of itself.
+// returns the event by which the link told of itself, zero if it did not.
 func (s *Steered) Restored(what string) (event Change) {
 	s.Helper()
 	loss := s.Watch.First(func(c Change) bool {
 		return c.Index == s.index && (c.What == "gone" || c.What == "rules" && c.Count < ownRules)
 	})
-	event = s.Watch.After(loss, func(c Change) bool { return c.What == "link" })
-	done := s.Watch.After(event, func(c Change) bool { return c.What == "rules" && c.Count == ownRules })
+	done := s.Watch.After(loss, func(c Change) bool { return c.What == "rules" && c.Count == ownRules })
+	for _, c := range s.Watch.Since() {
+		if event == (Change{}) && c.What == "link" && loss.At < c.At && c.At < done.At {
+			event = c
+		}
+	}
 	s.Took(what, ownRules, loss, event, done)
 	s.Rediscover()
 	s.Becomes("configured", ownRules)

@@ -73,6 +73,7 @@ func (p *places) build() error {
 	for _, argv := range [][]string{
 		{"go", "build", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init", "./test/lab/guest/linkwatch"},
 		{"go", "test", "-c", "-o", p.bin + "/hosttest", "./internal/host/hosttest"},
+		{"gcc", "-O2", "-static", "-Wall", "-o", p.bin + "/rules", "test/lab/guest/rules/rules.c"},
 	} {
 		if err := p.say(argv...); err != nil {
 			return err
@@ -157,7 +158,7 @@ func (p places) writeImage(kernel, file string) error {
 	t[patchedModule] = image.File{Data: patched, Mode: 0o644}
 	for at, from := range map[string]string{
 		"/init": "init", "/usr/sbin/flexsteerd": "flexsteerd", "/usr/bin/flexsteerctl": "flexsteerctl", "/lab/hosttest": "hosttest",
-		"/lab/linkwatch": "linkwatch",
+		"/lab/linkwatch": "linkwatch", "/lab/rules": "rules",
 	} {
 		data, err := os.ReadFile(filepath.Join(p.bin, from))
 		if err != nil {

@@ -47,9 +47,11 @@ var refusals = []struct {
 }{
 	{regexp.MustCompile(`Unknown Parameter:? (\S+)`), OldMstconfig},
 	{regexp.MustCompile(`The Device doesn't support (\S+) parameter`), NoParameter},
-	{regexp.MustCompile(`(?i)FW does not support NV access|Device doesn't support any configuration changes|Unsupported device`), NoSettings},
-	{regexp.MustCompile(`Livefish`), Recovery},
+	// "Either FW does not support NV access register, or HW access is disabled":
+	// which of the two, nobody knows.
 	{regexp.MustCompile(`HW access is disabled|Cannot access NV register|permission issue|from other hosts cannot be modified`), NoAccess},
+	{regexp.MustCompile(`(?i)FW does not support NV access|NVQC access register is not supported|Device doesn't support any configuration changes|Unsupported device`), NoSettings},
+	{regexp.MustCompile(`Livefish`), Recovery},
 	{regexp.MustCompile(`Error when trying to check if NV access registers are supported`), MailboxStuck},
 	{regexp.MustCompile(`(?i)semaphore|not ready|timed? ?out`), MailboxStuck},
 	{regexp.MustCompile(`(?i)\bbusy\b`), Busy},

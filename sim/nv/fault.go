@@ -124,6 +124,11 @@ func registerNames() (all []string) {
 func (f Faults) lacks(s space) bool   { return slices.Contains(f.NoSpace, uint16(s)) }
 func (f Faults) misses(t typeID) bool { return slices.Contains(f.Missing, uint32(t)) }
 func (f Faults) locks(t typeID) bool  { return slices.Contains(f.ReadOnly, uint32(t)) }
+
+// broken: tools do not reach the firmware, and stumble.
+func (f Faults) broken() bool { return len(f.NoSpace) > 0 || f.MailboxStuck }
+
+// register is the status that an access ends with, OK if it is not hit.
 func (f *Faults) register(id uint16, how method) (hit Status) {
 	for i := range f.Registers {
 		if s := f.Registers[i].next(id, how); hit == OK {

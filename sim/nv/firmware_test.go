@@ -112,7 +112,6 @@ func TestTexts(t *testing.T) {
 		var text []byte
 		b := make([]byte, 0x18)
 		for len(text) < len(want) {
-			clear(b[16:])
 			b[3], b[11] = kind, 8
 			be.PutUint16(b[8:], uint16(len(text)))
 			must(t, c.register(0x9064, methodGet, b))
@@ -477,6 +476,21 @@ func TestFaults(t *testing.T) {
 				t.Errorf("without the fault: %v", err)
 			}
 		})
+	}
+}
+
+// What tools do next when the way to the firmware is broken is not their fault.
+func TestToolsMayStumbleOverABrokenDoor(t *testing.T) {
+	for _, f := range []Faults{{NoSpace: []uint16{3}}, {MailboxStuck: true}} {
+		c := bluefield(t, nil)
+		must(t, c.SetFaults(f))
+		c.read(2, 0x1000)
+		c.icmd(0x8400, make([]byte, 8))
+		c.write(3, 0, 0x84000001)
+		c.clean(t)
+		must(t, c.SetFaults(Faults{}))
+		c.read(2, 0x1000)
+		c.violated(t, "read of CR space at 0x1000, which the model does not know")
 	}
 }
 

@@ -76,7 +76,7 @@ func (f *Firmware) WriteDword(off int, v uint32) {
 	case gatewayData:
 		f.gateway.data = v
 	default:
-		f.report.violate("write to byte %#x of the capability, which is read only", off)
+		f.violate("write to byte %#x of the capability, which is read only", off)
 	}
 }
 
@@ -84,11 +84,11 @@ func (f *Firmware) WriteDword(off int, v uint32) {
 func (f *Firmware) access(v uint32) {
 	f.report.accesses++
 	if f.gateway.holder == 0 {
-		f.report.violate("an access through the gateway by one that does not hold its semaphore")
+		f.violate("an access through the gateway by one that does not hold its semaphore")
 	}
 	address := v & accessFields
 	if !f.offers(f.gateway.space) {
-		f.report.violate("an access to %v, which the card has not", f.gateway.space)
+		f.violate("an access to %v, which the card has not", f.gateway.space)
 		return // the flag stays as it was written: it is never over
 	}
 	if v&accessFlag != 0 {

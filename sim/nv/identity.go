@@ -49,6 +49,9 @@ var (
 	mqisTotal  = at(0x30, 16) // of the text, in bytes
 	mqisOffset = at(0x40, 16)
 	mqisLength = at(0x50, 16) // wanted, and in the answer given
+
+	// Tools ask for the next piece with the answer that has the one before.
+	mqisFields = inOrder(mqisType, mqisTotal, mqisOffset, mqisLength, at(8*mqisText, 64))
 )
 
 const mqisText = 16 // byte

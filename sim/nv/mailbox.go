@@ -40,7 +40,7 @@ const (
 // control is a write to the mailbox's control dword, which may start a command.
 func (f *Firmware) control(v uint32) {
 	if f.mailbox.control&icmdBusy != 0 {
-		f.report.violate("write of %#x to the mailbox's control while it is busy", v)
+		f.violate("write of %#x to the mailbox's control while it is busy", v)
 		return
 	}
 	f.mailbox.control = v
@@ -48,7 +48,7 @@ func (f *Firmware) control(v uint32) {
 		return
 	}
 	if f.semaphores[semaphoreICMD] == 0 {
-		f.report.violate("a command through the mailbox by one that does not hold its semaphore")
+		f.violate("a command through the mailbox by one that does not hold its semaphore")
 	}
 	if !f.faults.MailboxStuck {
 		f.finish()
@@ -74,7 +74,7 @@ func (f *Firmware) command(opcode uint16) uint8 {
 		at(5, 1).Set(f.mailbox.data[:], 1)
 		return icmdOK
 	}
-	f.report.violate("ICMD opcode %#x, which the model does not know", opcode)
+	f.violate("ICMD opcode %#x, which the model does not know", opcode)
 	return icmdInvalidOpcode
 }
 
@@ -126,7 +126,7 @@ func (f *Firmware) registerCommand() uint8 {
 	well := opType.Get(m) == tlvOperation && opLength.Get(m) == operationWords && opClass.Get(m) == classRegister &&
 		opResponse.Get(m) == 0 && regType.Get(m) == tlvRegister
 	if !well || n < 4 || registerStart+n > len(m) {
-		f.report.violate("a register command with the headers %x", m[:registerStart])
+		f.violate("a register command with the headers %x", m[:registerStart])
 		return icmdBadParameter
 	}
 	id, how := uint16(opRegister.Get(m)), method(opMethod.Get(m))

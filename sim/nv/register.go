@@ -83,7 +83,7 @@ func init() { // here, since MCAM tells of all of them
 		0x905a: {name: "MPCIR", size: 16, asks: []prm.Field{mpcirPorts}, get: (*Firmware).prepareReset},
 		0x9060: {name: "MCQS", size: 16, asks: []prm.Field{mcqsIndex}, get: (*Firmware).component},
 		0x9061: {name: "MCQI", size: 0x94, asks: mcqiFields, get: (*Firmware).componentInfo},
-		0x9064: {name: "MQIS", size: 0x18, asks: []prm.Field{mqisType, mqisTotal, mqisLength, mqisOffset}, get: (*Firmware).description},
+		0x9064: {name: "MQIS", size: 0x18, asks: mqisFields, get: (*Firmware).description},
 		0x907f: {name: "MCAM", size: 0x48, asks: []prm.Field{mcamFeatures, mcamRegisters}, get: (*Firmware).registerMasks},
 	}
 }
@@ -113,7 +113,7 @@ func (f *Firmware) register(id uint16, how method, b []byte) Status {
 	r := registers[id]
 	if r == nil {
 		if !named(id) {
-			f.report.violate("register %#x, which the model does not know", id)
+			f.violate("register %#x, which the model does not know", id)
 		}
 		return NotSupported
 	}
@@ -123,13 +123,13 @@ func (f *Firmware) register(id uint16, how method, b []byte) Status {
 	}
 	switch {
 	case do == nil || how != methodGet && how != methodSet:
-		f.report.violate("%v of register %s", how, r.name)
+		f.violate("%v of register %s", how, r.name)
 		return BadMethod
 	case len(b) < r.size:
 		return TooShort
 	}
 	if where := stray(b[:r.size], fields); where >= 0 {
-		f.report.violate("%v of register %s with bits of byte %#x that the model does not know", how, r.name, where)
+		f.violate("%v of register %s with bits of byte %#x that the model does not know", how, r.name, where)
 		return BadParameter
 	}
 	return do(f, b)

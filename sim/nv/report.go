@@ -32,8 +32,14 @@ type recorder struct {
 // maxViolations is how many different ones are kept.
 const maxViolations = 200
 
-func (r *recorder) violate(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+// violate notes what no tool may do, unless faults bring tools to it.
+func (f *Firmware) violate(format string, args ...any) {
+	if !f.faults.broken() {
+		f.report.violate(fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *recorder) violate(text string) {
 	if r.violations == nil {
 		r.violations = map[string]int{}
 	}

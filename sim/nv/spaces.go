@@ -63,7 +63,7 @@ func (f *Firmware) get(s space, address uint32) uint32 {
 	case s == spaceICMD && inMailbox(address):
 		return be.Uint32(f.mailbox.data[address-icmdMailbox:])
 	}
-	f.report.violate("read of %v at %#x, which the model does not know", s, address)
+	f.violate("read of %v at %#x, which the model does not know", s, address)
 	return 0
 }
 
@@ -78,7 +78,7 @@ func (f *Firmware) put(s space, address, v uint32) {
 	case s == spaceICMD && inMailbox(address):
 		be.PutUint32(f.mailbox.data[address-icmdMailbox:], v)
 	default:
-		f.report.violate("write of %#x to %v at %#x, where nothing may be written", v, s, address)
+		f.violate("write of %#x to %v at %#x, where nothing may be written", v, s, address)
 	}
 }
 

@@ -4,8 +4,6 @@ package lab
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -34,39 +32,21 @@ var _ = add(Experiment{
 	Run: func(m *Machine) {
 		s := m.Steer()
 		m.Ethtool("-N", "delete", "7")
-		loss := s.Watch.First(counts("rules", m.Link, ownRules))
-		m.Took("one rule deleted by hand, resync 1 s", ownRules, loss, Change{}, s.Watch.After(loss, counts("rules", m.Link, ownRules+1)))
-		m.same(s.rules, m.RuleTexts())
+		s.Again("one rule deleted by hand, resync 1 s")
 
 		// All of them, in one go: the daemon may be quicker than the hand.
 		s.Watch.Mark()
 		m.Script(fmt.Sprintf("for loc in {0..%d}; do ethtool -N %s delete $loc; done", ownRules-1, m.Link))
-		loss = s.Watch.First(func(c Change) bool { return c.What == "rules" })
-		m.Eventually(func() string {
-			if got := m.RuleTexts(); !maps.Equal(got, s.rules) {
-				return fmt.Sprintf("rules at %v", slices.Sorted(maps.Keys(got)))
-			}
-			return ""
-		})
-		all := s.Watch.Since()
-		m.Took("all rules deleted by hand, one by one, resync 1 s", ownRules, loss, Change{}, all[len(all)-1])
+		s.Again("all rules deleted by hand, one by one, resync 1 s")
 
 		m.Ethtool("-N", "delete", fmt.Sprint(foreign))
 		s.Daemon.Reload()
 		m.Becomes("configured", ownRules)
-		delete(s.rules, foreign)
+		s.withoutForeign()
 		m.same(s.rules, m.RuleTexts())
 		s.Right()
 	},
 })
-
-// same fails if the rules are not those.
-func (m *Machine) same(want, got map[int]string) {
-	m.Helper()
-	if !maps.Equal(want, got) {
-		m.must(fmt.Errorf("the rules are\n%v\nwant\n%v", got, want))
-	}
-}
 
 // Linux 6.1 renames only a link that is down.
 var _ = add(Experiment{
@@ -192,7 +172,7 @@ var _ = add(Experiment{
 		s.Watch.Mark()
 		m.channels(8)
 		event := s.Watch.First(counts("queues", m.Link, 8))
-		done := s.Watch.After(event, counts("rules", m.Link, 17))
+		done := s.Watch.First(counts("rules", m.Link, 17))
 		m.Took("ethtool -L combined 8 (rules to queues 8-15 out)", 16, Change{}, event, done)
 		l := m.Becomes("blocked", 16)
 		if len(l.Problems) != 8 {
@@ -212,7 +192,7 @@ var _ = add(Experiment{
 		s.Watch.Mark()
 		m.channels(16)
 		event = s.Watch.First(counts("queues", m.Link, 16))
-		done = s.Watch.After(event, counts("rules", m.Link, ownRules+1))
+		done = s.Watch.First(counts("rules", m.Link, ownRules+1))
 		m.Took("ethtool -L combined 16 (rules to queues 8-15 back)", ownRules, Change{}, event, done)
 		m.Becomes("configured", ownRules)
 		m.same(s.rules, m.RuleTexts())

@@ -5,6 +5,7 @@ package lab
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -67,9 +68,7 @@ func (s *Steered) Right() {
 // one too, and that no count of rules ever was another one.
 func (s *Steered) Untouched() {
 	s.Helper()
-	if got := s.RuleTexts(); !maps.Equal(got, s.rules) {
-		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, s.rules))
-	}
+	s.same(s.rules, s.RuleTexts())
 	for _, c := range s.Watch.Since() {
 		if c.What == "rules" && c.Index == s.index && c.Count != ownRules+1 {
 			s.must(fmt.Errorf("the rules changed on the way: %+v", s.Watch.Since()))
@@ -79,30 +78,56 @@ func (s *Steered) Untouched() {
 	s.Right()
 }
 
-// Restored waits until our rules are there again, after the driver has lost all,
-// and notes the time. The foreign rule stays lost: nobody may bring it back. It
-// returns the event by which the link told of itself, zero if it did not.
-func (s *Steered) Restored(what string) (event Change) {
+// Restored waits until our rules are there again on the netdev that came in place
+// of the one that is gone, and notes the time.
+func (s *Steered) Restored(what string) {
 	s.Helper()
-	loss := s.Watch.First(func(c Change) bool {
-		return c.Index == s.index && (c.What == "gone" || c.What == "rules" && c.Count < ownRules)
-	})
-	done := s.Watch.After(loss, func(c Change) bool { return c.What == "rules" && c.Count == ownRules })
-	for _, c := range s.Watch.Since() {
-		if event == (Change{}) && c.What == "link" && loss.At < c.At && c.At < done.At {
-			event = c
-		}
-	}
+	loss := s.Watch.First(func(c Change) bool { return c.What == "gone" && c.Index == s.index })
+	event := s.Watch.After(loss, func(c Change) bool { return c.What == "link" })
+	done := s.Watch.After(event, func(c Change) bool { return c.What == "rules" && c.Index == event.Index && c.Count == ownRules })
 	s.Took(what, ownRules, loss, event, done)
 	s.Rediscover()
+	s.withoutForeign()
+	s.same(s.rules, s.RuleTexts())
 	s.Becomes("configured", ownRules)
-	want := maps.Clone(s.rules)
-	delete(want, foreign)
-	if got := s.RuleTexts(); !maps.Equal(got, want) {
-		s.must(fmt.Errorf("the rules are\n%v\nand were\n%v", got, want))
-	}
 	s.Right()
-	return event
+}
+
+// withoutForeign: the driver has lost the rules of others too, and nobody may
+// bring those back.
+func (s *Steered) withoutForeign() { delete(s.rules, foreign) }
+
+// Again waits until all rules are there again on the same netdev, and notes the
+// time.
+func (s *Steered) Again(what string) {
+	s.Helper()
+	s.Eventually(func() string {
+		if got := s.RuleTexts(); !maps.Equal(got, s.rules) {
+			return fmt.Sprintf("rules at %v", slices.Sorted(maps.Keys(got)))
+		}
+		return ""
+	})
+	// Rules that were gone for some milliseconds only may not have been missed.
+	var loss, done Change
+	for _, c := range s.Watch.Since() {
+		if c.What == "rules" && loss == (Change{}) {
+			loss = c
+		}
+		if c.What == "rules" {
+			done = c
+		}
+	}
+	s.Took(what, ownRules, loss, Change{}, done)
+	s.Becomes("configured", ownRules)
+	s.Right()
+}
+
+// same fails if the rules are not those.
+func (m *Machine) same(want, got map[int]string) {
+	m.Helper()
+	if !maps.Equal(want, got) {
+		m.must(fmt.Errorf("the rules are\n%v\nwant\n%v", got, want))
+	}
 }
 
 // RuleTexts is each rule as ethtool tells it, by location.

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +118,7 @@ func (m *Machine) Took(what string, rules int, loss, event, done Change) {
 		if c == (Change{}) {
 			return "-"
 		}
-		return fmt.Sprintf("%.3f s", (done.At - c.At).Seconds())
+		return fmt.Sprintf("%.3f s", max(0, done.At-c.At).Seconds())
 	}
 	m.note("%s: %d rules, lost by %+v, told by %+v, complete with %+v", what, rules, loss, event, done)
 	times.Lock()
@@ -132,6 +133,7 @@ func tellTimes() {
 	if len(times.rows) == 0 {
 		return
 	}
+	slices.SortStableFunc(times.rows, func(a, b string) int { return strings.Compare(a[:6], b[:6]) }) // by kernel
 	fmt.Println("lab: the time until all rules were in place again, by the guest's clock (emulated CPUs, a busy host)")
 	fmt.Printf("%-6s %-52s %5s %12s %12s\n", "kernel", "after", "rules", "since event", "since loss")
 	for _, row := range times.rows {

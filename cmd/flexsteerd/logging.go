@@ -54,8 +54,10 @@ func newLogger(stderr io.Writer) *slog.Logger {
 // journalAttr gives fields their journal names: it drops keys in lower case
 // without a word.
 func journalAttr(_ []string, a slog.Attr) slog.Attr {
-	if id := messageIDs[a.Value.String()]; a.Key == keyEvent && id != "" {
-		return slog.String("MESSAGE_ID", id)
+	if a.Key == keyEvent {
+		if id := messageIDs[a.Value.String()]; id != "" {
+			return slog.String("MESSAGE_ID", id)
+		}
 	}
 	if key := journalKeys[a.Key]; key != "" {
 		a.Key = key

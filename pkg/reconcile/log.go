@@ -33,19 +33,21 @@ const (
 	EventProblem  = "problem"  // a problem that was not there before
 )
 
+// logStep hands values over as they are: a handler that leaves the attributes
+// out need not wait for their text, a thousand times for a thousand rules.
 func (l *Loop) logStep(d steer.Desired, s steer.Step) {
 	attrs := []slog.Attr{slog.String(KeyEvent, EventRule), slog.String(KeyLink, d.Link.Name)}
 	if s.Kind == steer.SetChannels {
 		attrs[0] = slog.String(KeyEvent, EventChannels)
 	} else {
-		attrs = append(attrs, slog.Int(KeyLocation, int(s.Loc)), slog.String(KeyRule, s.Rule.String()))
+		attrs = append(attrs, slog.Int(KeyLocation, int(s.Loc)), slog.Any(KeyRule, s.Rule))
 	}
 	if s.Kind == steer.Replace {
-		attrs = append(attrs, slog.String(KeyOld, s.Old.String()))
+		attrs = append(attrs, slog.Any(KeyOld, s.Old))
 	}
 	if (s.Kind == steer.Replace || s.Kind == steer.Insert) && s.Entry >= 0 && s.Entry < len(d.Entries) {
 		e := d.Entries[s.Entry]
-		attrs = append(attrs, slog.String(KeyEntry, e.Name), slog.String(KeyFile, e.At.String()))
+		attrs = append(attrs, slog.String(KeyEntry, e.Name), slog.Any(KeyFile, e.At))
 	}
 	l.o.Log.LogAttrs(context.Background(), slog.LevelInfo, d.Link.Name+": "+done(s), attrs...)
 }

@@ -88,6 +88,8 @@ var parameters = []parameter{
 	{"NUM_OF_VFS", globalPCI, dwordBit(4, 0, 16), 16},
 	{"NUM_OF_PF", globalPCI, dwordBit(4, 16, 8), 2},
 	{"SRIOV_EN", globalPCI, dwordBit(4, 31, 1), 1},
+	{"num_pfs_supported", pciAbility, dwordBit(0, 28, 1), 1},
+	{"max_num_pfs", pciAbility, dwordBit(4, 16, 8), 16},
 	{"max_vfs_per_pf_valid", pciAbility, dwordBit(0, 31, 1), 1},
 	{"max_vfs_per_pf", pciAbility, dwordBit(4, 0, 16), 127},
 	{"sriov_support", pciAbility, dwordBit(4, 31, 1), 1},

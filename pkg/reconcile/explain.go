@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -227,15 +228,16 @@ func describe(s steer.Step) string { return phrase(s, "insert", "replace", "remo
 func done(s steer.Step) string { return phrase(s, "inserted", "replaced", "removed") }
 
 func phrase(s steer.Step, insert, replace, remove string) string {
+	at := "location " + strconv.FormatUint(uint64(s.Loc), 10) + ": "
 	switch s.Kind {
 	case steer.SetChannels:
 		return fmt.Sprintf("set %d combined channels", s.Channels)
 	case steer.Remove:
-		return fmt.Sprintf("location %d: %s %s", s.Loc, remove, s.Rule)
+		return at + remove + " " + s.Rule.String()
 	case steer.Replace:
-		return fmt.Sprintf("location %d: %s %s by %s", s.Loc, replace, s.Old, s.Rule)
+		return at + replace + " " + s.Old.String() + " by " + s.Rule.String()
 	}
-	return fmt.Sprintf("location %d: %s %s", s.Loc, insert, s.Rule)
+	return at + insert + " " + s.Rule.String()
 }
 
 func sortedLocations(t steer.Table) []steer.Loc {

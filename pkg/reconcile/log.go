@@ -36,7 +36,7 @@ const (
 // logStep hands values over as they are: a handler that leaves the attributes
 // out need not wait for their text, a thousand times for a thousand rules.
 func (l *Loop) logStep(d steer.Desired, s steer.Step) {
-	attrs := []slog.Attr{slog.String(KeyEvent, EventRule), slog.String(KeyLink, d.Link.Name)}
+	attrs := append(make([]slog.Attr, 0, 7), slog.String(KeyEvent, EventRule), slog.String(KeyLink, d.Link.Name))
 	if s.Kind == steer.SetChannels {
 		attrs[0] = slog.String(KeyEvent, EventChannels)
 	} else {

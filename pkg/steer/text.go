@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -91,56 +92,72 @@ func (a Action) String() string {
 	case a.VF != 0:
 		return fmt.Sprintf("vf %d queue %d", a.VF-1, a.Queue)
 	}
-	return fmt.Sprintf("queue %d", a.Queue)
+	return "queue " + strconv.FormatUint(uint64(a.Queue), 10)
 }
 
 // String is a rule such as "ip4 proto 253 l4data 0x3/0xf -> queue 3".
 func (r Rule) String() string { return r.Match.String() + " -> " + r.Action.String() }
 
-// String is the match in value/mask form; a mask of all ones is left out.
+// String is the match in value/mask form; a mask of all ones is left out. A log
+// may have a thousand of them, so it goes without fmt.
 func (m Match) String() string {
 	if m.Flow == Other {
 		return fmt.Sprintf("other %x", m.Opaque)
 	}
-	var b strings.Builder
-	b.WriteString(m.Flow.String())
-	bits := func(name, format string, value, mask, ones uint64) {
-		if mask == 0 {
-			return
-		}
-		fmt.Fprintf(&b, " %s "+format, name, value)
-		if mask != ones {
-			fmt.Fprintf(&b, "/0x%x", mask)
-		}
-	}
 	family, _ := m.Flow.Family()
-	for _, a := range []struct {
-		name string
-		addr AddrBits
-	}{{"src", m.Source}, {"dst", m.Destination}} {
-		if a.addr.Mask != [16]byte{} {
-			b.WriteString(" " + a.name + " " + a.addr.text(family))
-		}
+	b := append(make([]byte, 0, 128), m.Flow.String()...)
+	b = m.Source.append(b, " src ", family)
+	b = m.Destination.append(b, " dst ", family)
+	b = appendBits(b, " proto ", 10, uint64(m.Protocol.Value), uint64(m.Protocol.Mask), 0xff)
+	b = appendBits(b, " l4data 0x", 16, uint64(m.L4Data.Value), uint64(m.L4Data.Mask), 0) // always with its mask
+	b = appendBits(b, " src-port ", 10, uint64(m.SourcePort.Value), uint64(m.SourcePort.Mask), 0xffff)
+	b = appendBits(b, " dst-port ", 10, uint64(m.DestinationPort.Value), uint64(m.DestinationPort.Mask), 0xffff)
+	b = appendBits(b, " tos 0x", 16, uint64(m.TOS.Value), uint64(m.TOS.Mask), 0xff)
+	b = appendEtherType(b, " ether-type ", m.EtherType)
+	b = m.SourceMAC.append(b, " src-mac ")
+	b = m.DestinationMAC.append(b, " dst-mac ")
+	b = appendBits(b, " vlan ", 10, uint64(m.VLAN.Value), uint64(m.VLAN.Mask), 0x0fff)
+	b = appendEtherType(b, " vlan-ether-type ", m.VLANEtherType)
+	return string(b)
+}
+
+// appendBits appends name and value, and the mask unless it is ones; nothing
+// where the mask is 0.
+func appendBits(b []byte, name string, base int, value, mask, ones uint64) []byte {
+	if mask == 0 {
+		return b
 	}
-	bits("proto", "%d", uint64(m.Protocol.Value), uint64(m.Protocol.Mask), 0xff)
-	if m.L4Data.Mask != 0 {
-		fmt.Fprintf(&b, " l4data 0x%x/0x%x", m.L4Data.Value, m.L4Data.Mask)
+	b = strconv.AppendUint(append(b, name...), value, base)
+	if mask != ones {
+		b = strconv.AppendUint(append(b, "/0x"...), mask, 16)
 	}
-	bits("src-port", "%d", uint64(m.SourcePort.Value), uint64(m.SourcePort.Mask), 0xffff)
-	bits("dst-port", "%d", uint64(m.DestinationPort.Value), uint64(m.DestinationPort.Mask), 0xffff)
-	bits("tos", "0x%x", uint64(m.TOS.Value), uint64(m.TOS.Mask), 0xff)
-	bits("ether-type", "0x%04x", uint64(m.EtherType.Value), uint64(m.EtherType.Mask), 0xffff)
-	for _, a := range []struct {
-		name string
-		mac  MACBits
-	}{{"src-mac", m.SourceMAC}, {"dst-mac", m.DestinationMAC}} {
-		if a.mac.Mask != [6]byte{} {
-			b.WriteString(" " + a.name + " " + a.mac.text())
-		}
+	return b
+}
+
+// appendEtherType has four digits, as people write EtherTypes.
+func appendEtherType(b []byte, name string, t Bits16) []byte {
+	if t.Mask == 0 {
+		return b
 	}
-	bits("vlan", "%d", uint64(m.VLAN.Value), uint64(m.VLAN.Mask), 0x0fff)
-	bits("vlan-ether-type", "0x%04x", uint64(m.VLANEtherType.Value), uint64(m.VLANEtherType.Mask), 0xffff)
-	return b.String()
+	b = fmt.Appendf(b, "%s0x%04x", name, t.Value)
+	if t.Mask != 0xffff {
+		b = fmt.Appendf(b, "/0x%x", t.Mask)
+	}
+	return b
+}
+
+func (a AddrBits) append(b []byte, name string, f Family) []byte {
+	if a.Mask == [16]byte{} {
+		return b
+	}
+	return append(append(b, name...), a.text(f)...)
+}
+
+func (m MACBits) append(b []byte, name string) []byte {
+	if m.Mask == [6]byte{} {
+		return b
+	}
+	return append(append(b, name...), m.text()...)
 }
 
 // text is a prefix where the mask is one, else address/mask.

@@ -83,10 +83,11 @@ func Start(c Config) (*VM, error) {
 	return v, nil
 }
 
-// commandLine of the kernel: warnings on the console, an oops ends the guest.
+// commandLine of the kernel: warnings on the console, an oops ends the guest. A
+// host that gives no CPU for half a minute is no stall of the guest's.
 // The second half spares an emulated CPU work, half of the time to boot:
 // calibration on each CPU, self-tests, security modules.
-const commandLine = "panic=-1 oops=panic loglevel=5 " +
+const commandLine = "panic=-1 oops=panic loglevel=5 rcupdate.rcu_cpu_stall_timeout=200 watchdog_thresh=60 " +
 	"mitigations=off no5lvl no_timer_check tsc=reliable lpj=4000000 nokaslr audit=0 apparmor=0 security= cryptomgr.notests"
 
 func (c Config) arguments() []string {

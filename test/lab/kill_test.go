@@ -21,13 +21,13 @@ import (
 var _ = add(Experiment{
 	Name:    "flexsteerd killed at 100 random moments converges each time",
 	Kernels: []string{"6.12"},
-	Run:     func(m *Machine) { newKiller(m).run(100, 30) },
+	Run:     func(m *Machine) { newKiller(m).run(100, 20) },
 })
 
 var _ = add(Experiment{
 	Name:    "flexsteerd killed at 20 random moments converges each time",
 	Kernels: []string{"6.1"},
-	Run:     func(m *Machine) { newKiller(m).run(20, 6) },
+	Run:     func(m *Machine) { newKiller(m).run(20, 4) },
 })
 
 // killer kills flexsteerd while it applies a configuration that it finds at its
@@ -36,13 +36,16 @@ var _ = add(Experiment{
 type killer struct {
 	*Machine
 	rand *rand.Rand
-	span map[string]time.Duration // by kind of kill: how long until it has surely ended, from what was seen
+	work map[string]*window // by kind of kill: when there is something to disturb
 
 	wanted  configuration
 	kills   int
-	midst   int // kills when something was done and something was to be done yet
+	midst   map[string]int // by kind: kills when something was done and something was to be done yet
 	foreign string
 }
+
+// window is from when to when a kind of work goes on, by what was seen so far.
+type window struct{ from, to time.Duration }
 
 func newKiller(m *Machine) *killer {
 	m.Helper()
@@ -54,16 +57,17 @@ func newKiller(m *Machine) *killer {
 	}
 	fmt.Printf("lab: %s: kills with FLEXSTEER_LAB_SEED=%d\n", m.boot.kernel, seed)
 	m.note("seed %d", seed)
-	second := time.Second
-	return &killer{Machine: m, rand: rand.New(rand.NewPCG(seed, 0)), span: map[string]time.Duration{"start": second, "reload": second, "remove": second}}
+	return &killer{Machine: m, rand: rand.New(rand.NewPCG(seed, 0)), midst: map[string]int{},
+		work: map[string]*window{"start": {0, time.Second}, "reload": {0, time.Second}, "remove": {0, time.Second}}}
 }
 
-// run goes on until that many kills were made, and enough of them in the midst.
+// run goes on until that many kills were made, enough of them in the midst of
+// something, and one at least in the midst of each kind of work.
 func (k *killer) run(kills, midst int) {
 	k.Helper()
 	k.Ethtool("-N", "flow-type", "udp4", "dst-port", "4000", "action", "3", "loc", fmt.Sprint(foreign))
 	k.foreign = k.RuleTexts()[foreign]
-	for k.kills < kills || k.midst < midst {
+	for k.kills < kills || !k.enough(midst) {
 		for range 1 + k.rand.IntN(3) {
 			k.configure()
 			p := k.Start("flexsteerd")
@@ -81,13 +85,17 @@ func (k *killer) run(kills, midst int) {
 		p.Signal(syscall.SIGHUP)
 		k.strike(kind, p, said)
 		if k.kills > 10*kills {
-			k.must(fmt.Errorf("only %d of %d kills came in the midst of something", k.midst, k.kills))
+			k.must(fmt.Errorf("of %d kills too few came in the midst of something: %v", k.kills, k.midst))
 		}
 	}
 	k.configure()
 	k.converge()
-	k.note("%d kills, %d of them in the midst of changes", k.kills, k.midst)
-	fmt.Printf("lab: %s: %d kills, %d of them between the first and the last change of rules\n", k.boot.kernel, k.kills, k.midst)
+	fmt.Printf("lab: %s: %d kills; between the first and the last change of rules: %v\n", k.boot.kernel, k.kills, k.midst)
+}
+
+func (k *killer) enough(midst int) bool {
+	start, reload, remove := k.midst["start"], k.midst["reload"], k.midst["remove"]
+	return start+reload+remove >= midst && min(start, reload, remove) > 0
 }
 
 // configure writes a random configuration.
@@ -195,26 +203,51 @@ func (k *killer) holds(rules int) {
 	}
 }
 
-// strike kills p at a random moment. What it has logged since tells how far it
-// was, which steers the span of later moments.
+// told reports whether p has told in its status that the work was done.
+func (k *killer) told(kind string, p *Process) bool {
+	k.Helper()
+	s := k.Status()
+	generation, state := 1, "configured"
+	if kind != "start" {
+		generation = 2
+	}
+	if kind == "remove" {
+		state = "unmanaged"
+	}
+	l := s.link(k.Link)
+	return s.PID == p.id && l.About == generation && l.State == state
+}
+
+// strike kills p at a random moment: one of three at any moment, the others while
+// its work probably goes on. What it has logged since and its status tell how far
+// it was.
 func (k *killer) strike(kind string, p *Process, said int) {
 	k.Helper()
-	time.Sleep(time.Duration(k.rand.Int64N(int64(k.span[kind]))))
+	w := k.work[kind]
+	from := w.from
+	if k.rand.IntN(3) == 0 {
+		from = 0
+	}
+	moment := from + time.Duration(k.rand.Int64N(int64(max(1, w.to-from))))
+	time.Sleep(moment)
 	p.Signal(syscall.SIGKILL)
 	if code := p.Wait(); code != -1 {
 		k.must(fmt.Errorf("flexsteerd ended by itself with status %d:\n%s", code, p.Output()))
 	}
 	log := p.Output()[said:]
 	begun := strings.Contains(log, "inserted ") || strings.Contains(log, "replaced ") || strings.Contains(log, "removed ")
-	done := strings.Contains(log, ": configured: ") || strings.Contains(log, ": unmanaged")
+	done := k.told(kind, p)
 	k.kills++
 	switch {
 	case done:
-		k.span[kind] = k.span[kind] * 9 / 10
+		w.to = (w.to + moment) / 2
+		w.from = min(w.from, w.to)
 	case begun:
-		k.midst++
+		k.midst[kind]++
+		w.from = min(w.from, moment)
 	default:
-		k.span[kind] = k.span[kind] * 11 / 10
+		w.from = (w.from + moment) / 2
+		w.to = max(w.to, 2*moment)
 	}
-	k.note("kill %d, %s: begun %v, done %v, span now %v", k.kills, kind, begun, done, k.span[kind])
+	k.note("kill %d, %s, after %v: begun %v, done %v; now %v", k.kills, kind, moment, begun, done, *w)
 }

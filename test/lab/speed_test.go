@@ -4,7 +4,7 @@ package lab
 
 import (
 	"fmt"
-	"slices"
+	"os"
 	"strings"
 	"time"
 )
@@ -31,16 +31,16 @@ var _ = add(Experiment{
 	Name: "1,024 rules: two ioctls and one firmware command each, and how long they take",
 	Run: func(m *Machine) {
 		m.Configure("10-lab.yaml", "locations: 0-1023\n"+policy(everyPort()))
-		took, calls := map[string][]time.Duration{}, map[string]int{}
-		for round := range 3 {
+		took, calls := map[string][]effort{}, map[string]int{}
+		for round := range 5 {
 			for _, by := range makers {
 				if round > 0 && by.name == makers[2].name {
-					continue // it takes as long as all the rest
+					continue // it takes longer than all the rest
 				}
 				took[by.name] = append(took[by.name], m.made(by))
 			}
 		}
-		for _, by := range makers {
+		for _, by := range makers[:2] {
 			calls[by.name] = m.ioctls(by)
 		}
 		m.tellSpeed(took, calls)
@@ -66,13 +66,20 @@ func everyPort() string {
 	return fmt.Sprintf("  - {name: servers, protocol: 253, family: ipv4, destination-port: 4096-%d, queues: [%s]}\n", 4096+manyRules-1, strings.Join(to, ", "))
 }
 
-// made makes the rules, checks them and what the card was told, and removes
-// them. It returns how long they took.
-func (m *Machine) made(by maker) (took time.Duration) {
+// effort is how long rules took.
+type effort struct {
+	whole time.Duration // from the start of the program to its end, by the guest's clock
+	rules time.Duration // from the first rule to the last, by the card's
+}
+
+// made makes the rules, checks them and what the card was told, and removes them.
+func (m *Machine) made(by maker) (took effort) {
 	m.Helper()
+	trace, err := os.Stat(m.card.Trace())
+	m.must(err)
 	commands := m.commands(func() {
 		said := m.Script("link=" + m.Link + "\nstart=$EPOCHREALTIME\n" + by.script + "\nend=$EPOCHREALTIME\necho $((${end/./} - ${start/./}))")
-		took = time.Duration(m.number(said)) * time.Microsecond
+		took.whole = time.Duration(m.number(said)) * time.Microsecond
 	})
 	total := 0
 	for _, n := range commands {
@@ -82,9 +89,29 @@ func (m *Machine) made(by maker) (took time.Duration) {
 	if commands["SET_FLOW_TABLE_ENTRY"] != manyRules || total > manyRules+10 {
 		m.Errorf("%s: %d rules took the firmware commands %v", by.name, manyRules, commands)
 	}
+	took.rules = m.span("SET_FLOW_TABLE_ENTRY", trace.Size())
 	m.Arrive(m.Capture(m.IPv4(253, nil, toPort(4096)...), m.IPv4(253, nil, toPort(4096+manyRules-1)...)), onQueues(1, 0, 3))
 	m.Script("/lab/rules " + m.Link + " delete 1024 >/dev/null")
 	return took
+}
+
+// span is from the first to the last command of a name in the card's trace, from
+// some byte on. Lines are a number, seconds, the name.
+func (m *Machine) span(command string, from int64) time.Duration {
+	m.Helper()
+	text, err := os.ReadFile(m.card.Trace())
+	m.must(err)
+	var first, last time.Duration
+	for line := range strings.Lines(string(text[from:])) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == command {
+			last, err = time.ParseDuration(fields[1] + "s")
+			m.must(err)
+			if first == 0 {
+				first = last
+			}
+		}
+	}
+	return last - first
 }
 
 // ioctls counts the calls for ethtool that a maker makes, by itself and its children.
@@ -112,21 +139,29 @@ echo >trace`)
 	return m.number(said)
 }
 
-func (m *Machine) tellSpeed(took map[string][]time.Duration, calls map[string]int) {
+func (m *Machine) tellSpeed(took map[string][]effort, calls map[string]int) {
 	m.Helper()
-	bare := middle(took[makers[1].name])
+	bare := best(took[makers[1].name])
 	var b strings.Builder
-	fmt.Fprintf(&b, "lab: %s: %d rules, by the guest's clock (emulated CPUs, a busy host: look at the ratios)\n", m.boot.kernel, manyRules)
-	fmt.Fprintf(&b, "%-30s %10s %12s %16s\n", "", "time", "of the bare", "ioctls per rule")
+	fmt.Fprintf(&b, "lab: %s: %d rules; emulated CPUs, the best of some runs: look at the ratios\n", m.boot.kernel, manyRules)
+	fmt.Fprintf(&b, "%-30s %12s %10s   %16s %10s   %15s\n", "", "whole run", "", "first to last", "", "ioctls per rule")
 	for _, by := range makers {
-		t := middle(took[by.name])
-		fmt.Fprintf(&b, "%-30s %8.2f s %10.2f x %16.2f\n", by.name, t.Seconds(), t.Seconds()/bare.Seconds(), float64(calls[by.name])/manyRules)
+		e, perRule := best(took[by.name]), "-"
+		if n := calls[by.name]; n > 0 {
+			perRule = fmt.Sprintf("%.2f", float64(n)/manyRules)
+		}
+		fmt.Fprintf(&b, "%-30s %10.2f s %9.1f x   %14.2f s %9.1f x   %15s\n", by.name,
+			e.whole.Seconds(), e.whole.Seconds()/bare.whole.Seconds(), e.rules.Seconds(), e.rules.Seconds()/bare.rules.Seconds(), perRule)
 	}
 	fmt.Print(b.String())
 	m.note("%s%v", b.String(), took)
 }
 
-func middle(of []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(of))
-	return sorted[len(sorted)/2]
+// best is the shortest of each time: a busy host only adds.
+func best(of []effort) effort {
+	b := of[0]
+	for _, e := range of {
+		b = effort{min(b.whole, e.whole), min(b.rules, e.rules)}
+	}
+	return b
 }

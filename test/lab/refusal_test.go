@@ -188,6 +188,34 @@ func (t *tested) refuse(r refusal) {
 	}
 }
 
+// The rule is gone then, and nobody can be told of more than that.
+var _ = add(Experiment{
+	Name: "a parser node that the firmware does not give up is used again, or goes for another protocol",
+	Run: func(m *Machine) {
+		before := m.report().Alive
+		keep := func() {
+			m.Ethtool("-N", append(l4data("ip4", "253", "0x3", 3), "loc", "900")...)
+			m.fault(card.Fault{Command: "DESTROY_GENERAL_OBJECT", Nth: 1, Status: "INT_ERR"})
+			m.Ethtool("-N", "delete", "900")
+			if left, want := differences(before, m.report().Alive), "parse graph node: 1, not 0"; left != want {
+				m.must(fmt.Errorf("the card holds: %q, want %q", left, want))
+			}
+		}
+		keep()
+		n := m.commands(func() { m.Ethtool("-N", append(l4data("ip4", "253", "0x4", 3), "loc", "900")...) })
+		if n["CREATE_GENERAL_OBJECT"] != 0 {
+			m.Errorf("the node was not used again: %v", n)
+		}
+		m.Ethtool("-N", "delete", "900")
+		keep()
+		m.Ethtool("-N", append(l4data("ip4", "254", "0x3", 3), "loc", "900")...)
+		m.Ethtool("-N", "delete", "900")
+		if left := differences(before, m.report().Alive); left != "" {
+			m.Errorf("the card holds: %s", left)
+		}
+	},
+})
+
 var _ = add(Experiment{
 	Name: "a firmware that takes its time: live rules go on, and flexsteerd waits",
 	Run: func(m *Machine) {

@@ -75,7 +75,7 @@ func (k *killer) run(kills, midst int) {
 		}
 		p := k.converge()
 		kind := "reload"
-		if k.rand.IntN(2) == 0 {
+		if k.midst["remove"] < k.midst["reload"] || k.rand.IntN(2) == 0 {
 			kind = "remove"
 			k.Run("rm", "-f", "/etc/flexsteer/10-lab.yaml")
 		} else {

@@ -144,7 +144,7 @@ var _ = add(Experiment{
 // compared, number by number, with what was sent.
 func (m *Machine) underTraffic(who string, usual, a, b int, replace string) {
 	m.Helper()
-	const replacements, burst = 25, 100
+	const replacements, burst = 25, 10
 	before, set := m.QueuePackets(), m.replaced()
 	receiver := m.Start("tcpdump", "-Z", "root", "-i", m.Link, "--immediate-mode", "-U", "-B", "65536", "-s", "80", "-w", "/tmp/seen.pcap", "ip proto 253")
 	m.Eventually(func() string {

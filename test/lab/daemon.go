@@ -140,11 +140,20 @@ func (m *Machine) Becomes(state string, inPlace int) (l LinkStatus) {
 // says text and has a Fix line that says fix.
 func (m *Machine) Blocked(inPlace int, text, fix string) {
 	m.Helper()
-	l := m.Becomes("blocked", inPlace)
-	for _, p := range l.Problems {
-		if p.Severity == "blocked" && strings.Contains(p.Text, text) && strings.Contains(p.Fix, fix) {
-			return
+	m.Tells("blocked", inPlace, "blocked", text, fix)
+}
+
+// Tells waits until the link is in a state with inPlace rules, and has a problem of
+// that severity that says text and has a Fix line that says fix.
+func (m *Machine) Tells(state string, inPlace int, severity, text, fix string) {
+	m.Helper()
+	m.Eventually(func() string {
+		l := m.Becomes(state, inPlace)
+		for _, p := range l.Problems {
+			if p.Severity == severity && strings.Contains(p.Text, text) && strings.Contains(p.Fix, fix) {
+				return ""
+			}
 		}
-	}
-	m.must(fmt.Errorf("want a problem that says %q and a fix that says %q, have %+v", text, fix, l.Problems))
+		return fmt.Sprintf("want a problem (%s) that says %q and a fix that says %q, have %+v", severity, text, fix, l.Problems)
+	})
 }

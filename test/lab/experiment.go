@@ -22,6 +22,9 @@ type Experiment struct {
 	Stock bool
 	// Personality is a card of sim/personalities; "": bluefield-3.
 	Personality string
+	// Tools wants Debian's mstflint in the guest, in an image of its own, since that
+	// needs Python and is large: see firmware.go.
+	Tools bool
 	// MaxNodes is the patched driver's flex_l4_max_nodes at its load; 0: not given.
 	MaxNodes int
 	// Fresh wants a machine that no other experiment gets before or after.
@@ -52,11 +55,15 @@ func add(e Experiment) struct{} {
 type boot struct {
 	kernel      string
 	personality string
+	tools       bool
 	fresh       string // the name of the one experiment, or ""
 }
 
 func (b boot) String() string {
 	parts := []string{b.kernel, b.personality}
+	if b.tools {
+		parts = append(parts, "tools")
+	}
 	if b.fresh != "" {
 		parts = append(parts, plain(b.fresh))
 	}
@@ -86,7 +93,7 @@ func byBoot(all []Experiment) (order []boot, on map[boot][]Experiment) {
 	on = make(map[boot][]Experiment)
 	for _, e := range all {
 		for _, kernel := range e.Kernels {
-			b := boot{kernel: kernel, personality: e.Personality}
+			b := boot{kernel: kernel, personality: e.Personality, tools: e.Tools}
 			if e.Fresh {
 				b.fresh = e.Name
 			}

@@ -49,6 +49,7 @@ func findPlaces() (places, error) {
 
 func (p places) kernels() image.Root { return image.Root(filepath.Join(p.cache, "kernel/bookworm")) }
 func (p places) guest() image.Root   { return image.Root(filepath.Join(p.cache, "lab/guest")) }
+func (p places) tools() image.Root   { return image.Root(filepath.Join(p.cache, "lab/tools")) }
 func (p places) qemu() string        { return filepath.Join(p.tree, "test/lab/scripts/qemu") }
 
 // prepare makes all that is needed and not there: Debian roots, patched
@@ -97,13 +98,14 @@ func (p *places) say(argv ...string) error {
 	return nil
 }
 
-// images makes one initramfs for each kernel line, when it is first wanted.
+// images makes an initramfs for each kernel line, with and without the tools for
+// cards, when it is first wanted.
 type images struct {
 	places places
 	dir    string
 
 	mu   sync.Mutex
-	made map[string]initramfs
+	made map[string]initramfs // by name
 }
 
 type initramfs struct {
@@ -112,21 +114,25 @@ type initramfs struct {
 	err    error
 }
 
-func (i *images) of(line string) (kernel, file string, err error) {
+func (i *images) of(line string, tools bool) (kernel, file string, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if got, ok := i.made[line]; ok {
+	name := "initrd." + line
+	if tools {
+		name += ".tools"
+	}
+	if got, ok := i.made[name]; ok {
 		return got.kernel, got.file, got.err
 	}
 	kernel, err = i.places.kernels().Kernel(line)
 	if err == nil {
-		file = filepath.Join(i.dir, "initrd."+line)
-		err = i.places.writeImage(kernel, file)
+		file = filepath.Join(i.dir, name)
+		err = i.places.writeImage(kernel, file, tools)
 	}
 	if i.made == nil {
 		i.made = make(map[string]initramfs)
 	}
-	i.made[line] = initramfs{kernel, file, err}
+	i.made[name] = initramfs{kernel, file, err}
 	return kernel, file, err
 }
 
@@ -134,9 +140,14 @@ func (i *images) of(line string) (kernel, file string, err error) {
 // until an experiment wants it.
 const patchedModule = "/lab/mlx5_core.ko"
 
-func (p places) writeImage(kernel, file string) error {
+func (p places) writeImage(kernel, file string, tools bool) error {
 	t := make(image.Tree)
 	t.Merged()
+	if tools {
+		if err := p.addTools(t); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/var", "/etc"} {
 		t.Dir(dir)
 	}
@@ -172,6 +183,20 @@ func (p places) writeImage(kernel, file string) error {
 	}
 	t["/lab/flex_l4.sh"] = image.File{Data: selftest}
 	return writeTree(t, file)
+}
+
+// addTools adds what Debian has for the firmware of cards, and what that needs: of
+// mstflint the programs that flexsteer names, and of Python a bit more than enough.
+func (p places) addTools(t image.Tree) error {
+	if err := p.tools().Programs(t, "mstconfig", "mstfwreset", "mstmcra", "python3", "lspci", "setpci"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/usr/share/mstflint/mlxconfig_dbs", "/usr/lib/x86_64-linux-gnu/mstflint", "/usr/lib/python3.11"} {
+		if err := p.tools().Folder(t, dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func writeTree(t image.Tree, file string) error {

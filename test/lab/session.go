@@ -47,7 +47,7 @@ type laboratory struct {
 var theLab *laboratory
 
 func (l *laboratory) start(b boot) (*session, error) {
-	kernel, initrd, err := l.images.of(b.kernel)
+	kernel, _, err := l.images.of(b.kernel, b.tools)
 	if err != nil {
 		return nil, err
 	}
@@ -56,18 +56,28 @@ func (l *laboratory) start(b boot) (*session, error) {
 		return nil, err
 	}
 	s := &session{lab: l, boot: b, kernel: kernel, dir: dir}
-	if s.card, err = card.Start(l.places.flexsim, filepath.Join(dir, "card0"), b.personality); err != nil {
-		return nil, err
+	return s, s.switchOn()
+}
+
+// switchOn starts the card and the machine. Settings of the firmware outlive both.
+func (s *session) switchOn() (err error) {
+	_, initrd, err := s.lab.images.of(s.boot.kernel, s.boot.tools)
+	if err != nil {
+		return err
+	}
+	places := s.lab.places
+	s.card, err = card.Start(places.flexsim, filepath.Join(s.dir, "card0"), s.boot.personality, "-nv", filepath.Join(s.dir, "settings.json"))
+	if err != nil {
+		return err
 	}
 	s.vm, err = qemu.Start(qemu.Config{
-		QEMU: l.places.qemu(), Kernel: l.places.kernels().Vmlinuz(kernel), Initrd: initrd, Cards: []string{s.card.Socket},
-		Spare: spare, CPUs: queues, Memory: "1G", Dir: dir, Accel: os.Getenv("FLEXSTEER_LAB_ACCEL"),
+		QEMU: places.qemu(), Kernel: places.kernels().Vmlinuz(s.kernel), Initrd: initrd, Cards: []string{s.card.Socket},
+		Spare: spare, CPUs: queues, Memory: "1G", Dir: s.dir, Accel: os.Getenv("FLEXSTEER_LAB_ACCEL"),
 	})
 	if err != nil {
 		s.card.Kill()
-		return nil, err
 	}
-	return s, nil
+	return err
 }
 
 // patience is how long an experiment waits for something that should happen

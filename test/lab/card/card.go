@@ -32,8 +32,8 @@ type Card struct {
 }
 
 // Start runs program with its sockets and logs in dir, an absolute path below
-// 90 characters.
-func Start(program, dir, personality string) (*Card, error) {
+// 90 characters, and with more arguments.
+func Start(program, dir, personality string, more ...string) (*Card, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func Start(program, dir, personality string) (*Card, error) {
 	}
 	defer log.Close()
 	control := filepath.Join(dir, "control")
-	c.cmd = exec.Command(program, "-socket", c.Socket, "-control", control, "-personality", personality, "-trace", c.Trace())
+	c.cmd = exec.Command(program, append([]string{"-socket", c.Socket, "-control", control, "-personality", personality, "-trace", c.Trace()}, more...)...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := c.cmd.Start(); err != nil {

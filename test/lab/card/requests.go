@@ -139,3 +139,45 @@ func (r Report) Wrong() string {
 	slices.Sort(wrong)
 	return strings.Join(wrong, ";\n  ")
 }
+
+// Store has the firmware store these settings, by name, and no others.
+func (c *Card) Store(settings map[string]int) error {
+	return c.Do(map[string]any{"do": "nv-set", "stored": settings}, nil)
+}
+
+// PowerCycle switches the card off and on: what is stored is in use then.
+func (c *Card) PowerCycle() error { return c.Do(map[string]any{"do": "power-cycle"}, nil) }
+
+// SettingsFault is what is wrong with the firmware's settings, and with the way to
+// them; fields as in sim/nv's Faults.
+type SettingsFault struct {
+	Semaphore     string          `json:"semaphore,omitempty"`      // held, stale
+	ICMDSemaphore string          `json:"icmd_semaphore,omitempty"` // held, stale
+	MailboxStuck  bool            `json:"mailbox_stuck,omitempty"`
+	ICMDStatus    int             `json:"icmd_status,omitempty"`
+	NotReady      bool            `json:"not_ready,omitempty"`
+	NoSpace       []int           `json:"no_space,omitempty"`
+	Missing       []int           `json:"missing,omitempty"`   // groups
+	ReadOnly      []int           `json:"read_only,omitempty"` // groups
+	NoDefault     bool            `json:"no_default,omitempty"`
+	NoCurrent     bool            `json:"no_current,omitempty"`
+	Registers     []RegisterFault `json:"registers,omitempty"`
+}
+
+// RegisterFault is a register that the firmware refuses: Count times (-1: always)
+// from the Nth access on.
+type RegisterFault struct {
+	Register string `json:"register"`
+	Method   string `json:"method,omitempty"` // get, set; "": both
+	Status   string `json:"status"`           // BUSY, 0x04, ...
+	Nth      int    `json:"nth,omitempty"`
+	Count    int    `json:"count,omitempty"`
+}
+
+// Spoil puts f in the place of the fault that there was. ClearFaults ends it.
+func (c *Card) Spoil(f SettingsFault) error {
+	return c.Do(struct {
+		Do string `json:"do"`
+		SettingsFault
+	}{"nv-fault", f}, nil)
+}

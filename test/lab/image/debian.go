@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -42,6 +43,21 @@ func (r Root) Programs(t Tree, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// Folder puts all files below a folder of r into t, and the libraries that they
+// need.
+func (r Root) Folder(t Tree, dir string) error {
+	return filepath.WalkDir(r.path(dir), func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		at := path.Join(dir, strings.TrimPrefix(file, r.path(dir)))
+		if err := r.withLibraries(t, at); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		return nil
+	})
 }
 
 func (r Root) find(dirs []string, name string) (string, error) {

@@ -80,3 +80,26 @@ func TestTheStockDriverStandsIn(t *testing.T) {
 		t.Error("an unknown module was passed over")
 	}
 }
+
+// TestAFolder: all of it, and what its programs need from elsewhere.
+func TestAFolder(t *testing.T) {
+	r := write(t, t.TempDir(), map[string]string{"/usr/share/tool/a.db": "a", "/usr/share/tool/py/b.py": "b", "/usr/lib/c": "c", "/usr/share/other": "o"})
+	if err := os.Symlink("/usr/lib/c", r.path("/usr/share/tool/link")); err != nil {
+		t.Fatal(err)
+	}
+	tree := make(Tree)
+	if err := r.Folder(tree, "/usr/share/tool"); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for name, f := range tree {
+		got[name] = string(f.Data) + f.Link
+	}
+	want := map[string]string{"/usr/share/tool/a.db": "a", "/usr/share/tool/py/b.py": "b", "/usr/share/tool/link": "/usr/lib/c", "/usr/lib/c": "c"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if err := r.Folder(tree, "/usr/share/nothing"); err == nil {
+		t.Error("a folder that is not there was passed over")
+	}
+}

@@ -131,6 +131,11 @@ func (v *VM) connect(dir string) (err error) {
 		return err
 	}
 	v.Guest = guest.NewClient(conn)
+	return v.awaitInit()
+}
+
+// awaitInit waits until the guest's init answers.
+func (v *VM) awaitInit() error {
 	answer := make(chan error, 1)
 	go func() {
 		_, err := v.Guest.Do(guest.Request{Do: "glob", Path: "/init"}, bootPatience)
@@ -142,6 +147,23 @@ func (v *VM) connect(dir string) (err error) {
 	case <-v.ended:
 		return v.explain(errors.New("the guest did not come up"))
 	}
+}
+
+// Reset is the reset button: the guest boots anew, in the same QEMU, and cards are
+// reset and keep their power.
+func (v *VM) Reset() error {
+	// -no-reboot is about this too.
+	if _, err := v.QMP.Do("set-action", map[string]string{"reboot": "reset"}); err != nil {
+		return err
+	}
+	if _, err := v.QMP.Do("system_reset", nil); err != nil {
+		return err
+	}
+	if err := v.awaitInit(); err != nil {
+		return err
+	}
+	_, err := v.QMP.Do("set-action", map[string]string{"reboot": "shutdown"})
+	return err
 }
 
 // until tries f until it succeeds, QEMU ends or patience does.

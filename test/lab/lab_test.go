@@ -42,7 +42,7 @@ func open(dir string) (*laboratory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.prepare(); err != nil {
+	if err := p.prepare("6.1", "6.12"); err != nil {
 		return nil, err
 	}
 	return &laboratory{places: p, images: images{places: p, dir: dir}}, nil

@@ -190,11 +190,14 @@ var perQueue = regexp.MustCompile(`(?m)^\s*rx(\d+)_packets: (\d+)$`)
 
 // QueuePackets is what the driver has counted for each queue since it was
 // loaded: ethtool -S.
-func (m *Machine) QueuePackets() (p Packets) {
-	m.Helper()
-	for _, match := range perQueue.FindAllStringSubmatch(m.Ethtool("-S"), -1) {
-		if q := m.number(match[1]); q < queues {
-			p[q] = m.number(match[2])
+func (m *Machine) QueuePackets() Packets { m.Helper(); return packetsOf(m.Ethtool("-S")) }
+
+func packetsOf(statistics string) (p Packets) {
+	for _, match := range perQueue.FindAllStringSubmatch(statistics, -1) {
+		q, _ := strconv.Atoi(match[1])
+		n, _ := strconv.Atoi(match[2])
+		if q < queues {
+			p[q] = n
 		}
 	}
 	return p

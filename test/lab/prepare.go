@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/flexsteer/flexsteer/test/lab/image"
 )
@@ -21,6 +22,8 @@ type places struct {
 	bin     string // what was built of this tree
 	results string // a folder for each experiment
 	flexsim string
+
+	progress func(format string, args ...any) // tells of what takes long; nil: print
 }
 
 // programs of the guest that are Debian's; busybox has the rest.
@@ -52,19 +55,38 @@ func (p places) guest() image.Root   { return image.Root(filepath.Join(p.cache, 
 func (p places) tools() image.Root   { return image.Root(filepath.Join(p.cache, "lab/tools")) }
 func (p places) qemu() string        { return filepath.Join(p.tree, "test/lab/scripts/qemu") }
 
-// prepare makes all that is needed and not there: Debian roots, patched
-// modules, and our programs, which are static.
-func (p *places) prepare() error {
+// prepare makes all that is needed and not there: Debian roots, modules with our
+// patch for these lines of kernels, and our programs, which are static.
+func (p *places) prepare(lines ...string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab needs root, to lay private Debian roots")
 	}
-	if err := p.say("test/lab/scripts/roots"); err != nil {
+	if err := p.told("downloading and unpacking QEMU and the programs of the guest, 220 MB, once", func() error {
+		return p.say("test/lab/scripts/roots")
+	}); err != nil {
 		return err
 	}
-	if err := p.say("test/lab/scripts/modules"); err != nil {
+	what := "downloading Linux " + strings.Join(lines, " and ") + " with its source, 600 MB, and compiling mlx5, once: some five minutes for each on two CPUs"
+	if err := p.told(what, func() error { return p.say(append([]string{"test/lab/scripts/modules"}, lines...)...) }); err != nil {
 		return err
 	}
-	return p.build()
+	return p.told("compiling flexsteer and the card", p.build)
+}
+
+// told does something, and tells what if that takes longer than a moment.
+func (p *places) told(what string, do func() error) error {
+	progress := p.progress
+	if progress == nil {
+		progress = func(format string, args ...any) { fmt.Printf("lab: "+format+"\n", args...) }
+	}
+	start := time.Now()
+	slow := time.AfterFunc(2*time.Second, func() { progress("%s", what) })
+	defer slow.Stop()
+	err := do()
+	if took := time.Since(start); err == nil && took > 2*time.Second {
+		progress("that took %v", took.Round(time.Second))
+	}
+	return err
 }
 
 func (p *places) build() error {

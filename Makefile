@@ -34,7 +34,11 @@ check: lint ## the fast part: lint and tests, without root, under two minutes
 
 test: deps lint vuln race laws fuzz module packages-test lab demo ## everything; installs what it needs, as root
 
-demo: deps ## the main job on a virtual card: packets for each queue, before and after (root; the first time some ten minutes)
+# What the lab takes of this machine, besides Go: it lays the rest by itself.
+LAB_DEPS := ca-certificates gcc libc6-dev util-linux xz-utils
+
+demo: ## the main job on a virtual card: packets for each queue, before and after (root; the first time some ten minutes)
+	@scripts/deps $(LAB_DEPS)
 	@cd test/lab && $(GO) run ./demo
 
 lint: ## gofmt, go vet, staticcheck
@@ -66,7 +70,8 @@ packages: ## Debian packages and RPMs, for amd64 and arm64, into build/packages
 packages-test: packages ## what is in the packages, and what they do in a Debian root of their own (root)
 	@packaging/test/test
 
-lab: deps ## experiments in virtual machines with a virtual card (root); ONLY=words of a name, KERNEL=6.12, VERBOSE=1
+lab: ## experiments in virtual machines with a virtual card (root); ONLY=words of a name, KERNEL=6.12, VERBOSE=1
+	@scripts/deps $(LAB_DEPS)
 	@cd test/lab && FLEXSTEER_LAB=1 $(GO) test -count=1 -timeout 60m $(if $(VERBOSE),-v) \
 		-run 'TestLab/$(or $(KERNEL),.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
 

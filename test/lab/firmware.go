@@ -41,6 +41,16 @@ func (m *Machine) Mstconfig(args ...string) Result {
 	return m.Try(append([]string{"mstconfig", "-d", cardAt}, args...)...)
 }
 
+// Newer has everybody take Debian 13's mstconfig (4.31), whose tables have another
+// form, until the function that it returns is called.
+func (m *Machine) Newer() (undo func()) {
+	m.Helper()
+	const program = newerTools + "/mstconfig"
+	m.Write(program, fmt.Sprintf("#!/bin/bash\nexec %[1]s/usr/lib64/ld-linux-x86-64.so.2 --library-path %[1]s/usr/lib/x86_64-linux-gnu %[1]s/usr/bin/mstconfig \"$@\"\n", newerTools))
+	m.Script("chmod +x " + program + "; mount --bind " + program + " /usr/bin/mstconfig; mount --bind " + newerTools + parameterNames + " " + parameterNames)
+	return func() { m.Script("umount /usr/bin/mstconfig " + parameterNames) }
+}
+
 // udevRules does what udev does for flexsteer: it notes where a link's card is, and
 // by packaging/systemd/flexsteer.udev it has a card asked when mlx5_core has taken it.
 const udevRules = `#!/bin/bash

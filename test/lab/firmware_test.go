@@ -381,3 +381,42 @@ var _ = add(Experiment{
 		}
 	},
 })
+
+// Unlike 4.21, it shows what is read-only.
+var _ = add(Experiment{
+	Name:    "the same with mstconfig 4.31: verdicts, set, and settings that are read-only",
+	Kernels: []string{"6.12"},
+	Tools:   true,
+	Run: func(m *Machine) {
+		readOnly := card.SettingsFault{ReadOnly: []int{14}}
+		verdict := func(want string, settable bool) {
+			m.Helper()
+			facts := m.Prepare()
+			if facts.Verdict != want {
+				m.Errorf("verdict %s %s, want %s; mstconfig said %q", facts.Verdict, facts.Reason, want, facts.Said)
+			}
+			if fix := "ask the administrator of the card"; strings.Contains(m.Run("flexsteerctl", "firmware"), fix) == settable {
+				m.Errorf("%s, settable: %v, but a fix like %q", want, settable, fix)
+			}
+		}
+		m.Delivered(map[string]int{"SRIOV_EN": 0})
+		defer m.Newer()()
+		m.Contains(m.Run("mstconfig", "-v"), "mstflint 4.31")
+		verdict("to-set", true)
+		m.Spoil(readOnly)
+		verdict("to-set", false)
+		m.Refused("nothing was set", "flexsteerctl", "firmware", "set", "--yes")
+		m.must(m.card.ClearFaults())
+		m.Contains(m.Run("flexsteerctl", "firmware", "set", "--yes"), "are saved in /var/lib/flexsteer/firmware/", "made, but not loaded yet")
+		verdict("pending", true)
+		m.Contains(m.Script("echo y | mstfwreset -d "+cardAt+" reset"), "FW was loaded successfully")
+		m.Rediscover()
+		verdict("right", true)
+		m.Spoil(readOnly)
+		verdict("right", true)
+		m.Spoil(card.SettingsFault{NoCurrent: true, NoDefault: true})
+		verdict("current-unknown", true)
+		m.Spoil(card.SettingsFault{Missing: []int{15}})
+		verdict("unsupported", true)
+	},
+})

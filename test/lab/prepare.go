@@ -53,6 +53,7 @@ func findPlaces() (places, error) {
 func (p places) kernels() image.Root { return image.Root(filepath.Join(p.cache, "kernel/bookworm")) }
 func (p places) guest() image.Root   { return image.Root(filepath.Join(p.cache, "lab/guest")) }
 func (p places) tools() image.Root   { return image.Root(filepath.Join(p.cache, "lab/tools")) }
+func (p places) newer() image.Root   { return image.Root(filepath.Join(p.cache, "lab/tools-trixie")) }
 func (p places) qemu() string        { return filepath.Join(p.tree, "test/lab/scripts/qemu") }
 
 // prepare makes all that is needed and not there: Debian roots, modules with our
@@ -213,13 +214,30 @@ func (p places) addTools(t image.Tree) error {
 	if err := p.tools().Programs(t, "mstconfig", "mstfwreset", "mstmcra", "python3", "lspci", "setpci"); err != nil {
 		return err
 	}
-	for _, dir := range []string{"/usr/share/mstflint/mlxconfig_dbs", "/usr/lib/x86_64-linux-gnu/mstflint", "/usr/lib/python3.11"} {
+	for _, dir := range []string{parameterNames, "/usr/lib/x86_64-linux-gnu/mstflint", "/usr/lib/python3.11"} {
 		if err := p.tools().Folder(t, dir); err != nil {
 			return err
 		}
 	}
+	newer := make(image.Tree)
+	if err := p.newer().Programs(newer, "mstconfig"); err != nil {
+		return err
+	}
+	if err := p.newer().Folder(newer, parameterNames); err != nil {
+		return err
+	}
+	for at, file := range newer {
+		t[newerTools+at] = file
+	}
 	return nil
 }
+
+// parameterNames is where mstconfig has its database, and newerTools where an image
+// keeps the mstconfig of Debian 13 with all that it needs.
+const (
+	parameterNames = "/usr/share/mstflint/mlxconfig_dbs"
+	newerTools     = "/lab/debian-13"
+)
 
 func writeTree(t image.Tree, file string) error {
 	f, err := os.Create(file)

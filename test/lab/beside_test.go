@@ -151,3 +151,21 @@ var _ = add(Experiment{
 		}
 	},
 })
+
+// mlx5 has rules for TCP and UDP, and none for SCTP.
+var _ = add(Experiment{
+	Name: "an entry for SCTP is blocked, since mlx5 takes no such rules, and the others are in place",
+	Run: func(m *Machine) {
+		refused := m.Try(m.ethtool("-N", []string{"flow-type", "sctp4", "dst-port", "9", "action", "1"})...)
+		if !cannot(refused) {
+			m.Errorf("the driver takes rules for SCTP: %s", refused)
+		}
+		m.Daemon(policy(
+			"  - {name: first, protocol: tcp, destination-port: 80, queue: 1}\n",
+			"  - {name: association, protocol: sctp, destination-port: 9, queue: 2}\n",
+			"  - {name: last, protocol: udp, destination-port: 53, queue: 3}\n",
+		))
+		m.Blocked(4, "insert sctp4 dst-port 9 -> queue 2: operation not supported: this driver takes no such rule", "")
+		m.Arrive(m.Capture(m.Frame(segment(6, client4, server4, 4000, 80)), m.Frame(segment(17, client6, server6, 4000, 53))), onQueues(1, 1, 3))
+	},
+})

@@ -64,6 +64,20 @@ func TestOneAtATimeUsesTheGateway(t *testing.T) {
 	must(t, c.lock())
 }
 
+// An access that cannot be is never over, neither a read nor a write.
+func TestAnAccessToASpaceThatIsNotThereDoesNotEnd(t *testing.T) {
+	c := bluefield(t, nil)
+	for _, flag := range []uint32{0, 1 << 31} {
+		must(t, c.lock())
+		c.enter(7)
+		c.WriteDword(0x10, 0x20|flag)
+		if got := c.ReadDword(0x10); got != 0x20|flag {
+			t.Errorf("flag %#x: address %#x", flag, got)
+		}
+		c.WriteDword(0xc, 0)
+	}
+}
+
 func TestTheDriversSemaphore(t *testing.T) {
 	c := bluefield(t, nil)
 	must(t, c.write(0xa, 0x20, 7))

@@ -89,7 +89,8 @@ func (f *Firmware) access(v uint32) {
 	address := v & accessFields
 	if !f.offers(f.gateway.space) {
 		f.violate("an access to %v, which the card has not", f.gateway.space)
-		return // the flag stays as it was written: it is never over
+		f.gateway.address = v // with the flag as it was written: it is never over
+		return
 	}
 	if v&accessFlag != 0 {
 		f.put(f.gateway.space, address, f.gateway.data)

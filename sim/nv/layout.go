@@ -3,7 +3,6 @@
 package nv
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/flexsteer/flexsteer/sim/prm"
@@ -13,11 +12,7 @@ import (
 // 31:24, the port of a class for ports in 23:16, the index in the rest.
 type typeID uint32
 
-const (
-	classGlobal typeID = 0 << 24
-	classPort   typeID = 1 << 24
-	classHost   typeID = 3 << 24
-)
+const classPort typeID = 1 << 24
 
 func ofPort(index typeID, port int) typeID { return classPort | typeID(port)<<16 | index }
 
@@ -33,28 +28,25 @@ const (
 	linkType    typeID = 18 // of a port
 )
 
-// groupNames are those of mstflint's database.
-var groupNames = map[typeID]string{
-	internalCPU: "nv_internal_cpu_conf", flexParser: "nv_flex_parser_conf", flexAbility: "nv_flex_parser_cap",
-	globalPCI: "nv_global_pci_conf", pciAbility: "nv_global_pci_cap", offloads: "nv_sw_offload_conf", offAbility: "nv_sw_offload_cap",
-	ofPort(linkType, 1): "nv_vpi_link_type_p1", ofPort(linkType, 2): "nv_vpi_link_type_p2",
+// layout is what a group looks like.
+type layout struct {
+	name    string // of mstflint's database, and for a port with its number
+	bytes   int
+	version uint8
+	tells   bool // what the firmware has: nobody sets it
 }
 
-func (t typeID) String() string {
-	if name := groupNames[t]; name != "" {
-		return name
-	}
-	return fmt.Sprintf("%#08x", uint32(t))
+var layouts = map[typeID]layout{
+	internalCPU:         {name: "nv_internal_cpu_conf", bytes: 16},
+	flexParser:          {name: "nv_flex_parser_conf", bytes: 20},
+	flexAbility:         {name: "nv_flex_parser_cap", bytes: 16, tells: true},
+	globalPCI:           {name: "nv_global_pci_conf", bytes: 12},
+	pciAbility:          {name: "nv_global_pci_cap", bytes: 20, tells: true},
+	offloads:            {name: "nv_sw_offload_conf", bytes: 8, version: 1},
+	offAbility:          {name: "nv_sw_offload_cap", bytes: 4, tells: true},
+	ofPort(linkType, 1): {name: "nv_vpi_link_type_p1", bytes: 4},
+	ofPort(linkType, 2): {name: "nv_vpi_link_type_p2", bytes: 4},
 }
-
-// sizes of groups in bytes, and versions of their layout that are not 0.
-var (
-	sizes    = map[typeID]int{internalCPU: 16, flexParser: 20, flexAbility: 16, globalPCI: 12, pciAbility: 20, offloads: 8, offAbility: 4, ofPort(linkType, 1): 4, ofPort(linkType, 2): 4}
-	versions = map[typeID]uint8{offloads: 1}
-)
-
-// abilities are groups that only tell.
-var abilities = []typeID{flexAbility, pciAbility, offAbility}
 
 // parameter is one setting of a group. Those that can be set have their names in
 // capital letters.

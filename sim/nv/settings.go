@@ -117,7 +117,7 @@ func (f *Firmware) askSettings(b []byte) Status {
 	}
 	nvqcRead.Set(b, 1)
 	nvqcWrite.Set(b, uint64(bit(f.writable(t, g), 0)))
-	nvqcVersion.Set(b, uint64(versions[t]))
+	nvqcVersion.Set(b, uint64(layouts[t].version))
 	return OK
 }
 
@@ -160,7 +160,7 @@ func (f *Firmware) nextStored(b []byte) Status {
 	nvOverwrite.Set(header, 1)
 	nvReadable.Set(header, 1)
 	nvWriter.Set(header, uint64(g.writer))
-	nvVersion.Set(header, uint64(versions[stored[i]]))
+	nvVersion.Set(header, uint64(layouts[stored[i]].version))
 	nvLength.Set(header, uint64(len(g.stored)))
 	nvType.Set(header, uint64(stored[i]))
 	copy(header[nvHeaderBytes:], g.stored)

@@ -34,9 +34,9 @@ func (g *group) next() []byte {
 // newStore is a card as its maker delivers it, before it boots.
 func newStore(p Personality) store {
 	s := store{}
-	for t, size := range sizes {
+	for t, l := range layouts {
 		if p.has(t) {
-			s[t] = &group{byDefault: make([]byte, size), readOnly: slices.Contains(abilities, t)}
+			s[t] = &group{byDefault: make([]byte, l.bytes), readOnly: l.tells}
 		}
 	}
 	for _, parameter := range parameters {
@@ -93,7 +93,7 @@ func (s store) encode() []byte {
 	file := map[string]saved{}
 	for t, g := range s {
 		if g.stored != nil {
-			file[fmt.Sprintf("%#08x", uint32(t))] = saved{t.String(), g.writer, hex.EncodeToString(g.stored)}
+			file[fmt.Sprintf("%#08x", uint32(t))] = saved{layouts[t].name, g.writer, hex.EncodeToString(g.stored)}
 		}
 	}
 	text, err := json.MarshalIndent(file, "", "  ")

@@ -109,7 +109,7 @@ func (f *Firmware) Trace(w io.Writer) {
 func (f *Firmware) ParserOn() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	const ownProfile = 4 // the one that is not in use by the firmware
+	const ownProfile = 4 // the one that leaves the parser to drivers
 	profile, _ := f.store.value(ProfileName)
 	graph, _ := f.store.value(GraphName)
 	return profile == ownProfile && graph == 1

@@ -33,9 +33,9 @@ var _ = add(Experiment{
 	Run: func(m *Machine) {
 		m.Configure("10-lab.yaml", "locations: 0-1023\n"+policy(everyPort()))
 		took, calls := map[string][]effort{}, map[string]int{}
-		for round := range 7 {
+		for round := range 5 {
 			for _, by := range makers {
-				if round > 0 && by.name == makers[2].name {
+				if by.name == makers[2].name && (round > 0 || m.boot.kernel != "6.12") {
 					continue // it takes longer than all the rest
 				}
 				took[by.name] = append(took[by.name], m.made(by))
@@ -149,6 +149,9 @@ func (m *Machine) tellSpeed(took map[string][]effort, calls map[string]int) {
 	fmt.Fprintf(&b, "lab: %s: %d rules by emulated CPUs, so look at the ratios: the median of what each round took compared with the loop in C\n", m.boot.kernel, manyRules)
 	fmt.Fprintf(&b, "%-30s %12s %10s   %16s %10s   %15s\n", "", "whole run", "", "first to last", "", "ioctls per rule")
 	for _, by := range makers {
+		if len(took[by.name]) == 0 {
+			continue
+		}
 		var whole, rules, times, spans []float64
 		for round, e := range took[by.name] {
 			whole, rules = append(whole, e.whole.Seconds()), append(rules, e.rules.Seconds())

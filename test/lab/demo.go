@@ -24,7 +24,8 @@ func Demo(out io.Writer) error {
 	start := time.Now()
 	fmt.Fprint(out, demoOpening)
 	if os.Geteuid() != 0 {
-		return errors.New("this needs root: it lays private Debian systems with chroot and mount.\n" + demoSimulate)
+		fmt.Fprint(out, demoSimulate+"\n")
+		return errors.New("it needs root, to lay private Debian systems with chroot and mount")
 	}
 	p, err := findPlaces()
 	if err != nil {

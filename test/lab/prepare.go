@@ -62,12 +62,12 @@ func (p *places) prepare(lines ...string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab needs root, to lay private Debian roots")
 	}
-	if err := p.told("downloading and unpacking QEMU and the programs of the guest, 220 MB, once", func() error {
+	if err := p.told("downloading and unpacking QEMU and the programs of the guest, 120 MB, once", func() error {
 		return p.say("test/lab/scripts/roots")
 	}); err != nil {
 		return err
 	}
-	what := "downloading Linux " + strings.Join(lines, " and ") + " with its source, 600 MB, and compiling mlx5, once: some five minutes for each on two CPUs"
+	what := "downloading Linux " + strings.Join(lines, " and ") + " with source and compilers, 700 MB, and compiling mlx5, once: some five minutes for each on two idle CPUs"
 	if err := p.told(what, func() error { return p.say(append([]string{"test/lab/scripts/modules"}, lines...)...) }); err != nil {
 		return err
 	}

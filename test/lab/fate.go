@@ -2,9 +2,7 @@
 
 package lab
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Fate is where a frame went: a queue, or one of those.
 type Fate int

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -29,8 +30,11 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 	defer release()
 
 	d := &daemon{settings: s, log: log, notify: newNotifier(log)}
+	started, start := context.WithTimeout(context.Background(), startPatience)
+	defer start()
 	d.loop = reconcile.New(machine, reconcile.Options{
-		Version: version, Log: log, Report: d.report, Alive: d.notify.alive, Beat: d.notify.beat(), Rest: releaseMemory,
+		Version: version, Log: log, Report: d.report, Alive: d.notify.alive, Beat: d.notify.beat(),
+		Rest: func() { start(); releaseMemory() },
 	})
 	defer func() {
 		if err := report.Remove(s.runtimeDir); err != nil {
@@ -40,16 +44,19 @@ func serve(s settings, log *slog.Logger, signals <-chan os.Signal) error {
 
 	ctx, stop := context.WithCancel(context.Background())
 	looped, watched, factsWatched := make(chan struct{}), make(chan error, 1), make(chan struct{})
-	taken := d.load()
+	d.load()
 	go func() { d.loop.Run(ctx); close(looped) }()
 	go func() { watched <- host.Watch(ctx, d.loop.Wake) }()
 	go func() { d.watchFacts(ctx, machine.store); close(factsWatched) }()
 	defer func() { stop(); <-looped; <-factsWatched }()
 
-	<-taken
-	d.notify.ready()
-	return d.wait(signals, watched)
+	return d.wait(started.Done(), signals, watched)
 }
+
+// startPatience is how long the start may take for the links that are there. Who
+// comes after it finds their rules in place; but a card that resets keeps every
+// ioctl waiting, and must not keep the boot.
+const startPatience = 10 * time.Second
 
 // watchFacts wakes the loop when the prerequisites are found out anew. Without
 // that they are read at the next event or resync.
@@ -83,10 +90,13 @@ type daemon struct {
 	writing  error // the last failure to write the status, so that it is told once
 }
 
-// wait serves signals until one ends the daemon.
-func (d *daemon) wait(signals <-chan os.Signal, watched <-chan error) error {
+// wait tells when the daemon has started, and serves signals until one ends it.
+func (d *daemon) wait(started <-chan struct{}, signals <-chan os.Signal, watched <-chan error) error {
 	for {
 		select {
+		case <-started:
+			d.notify.ready()
+			started = nil
 		case sig := <-signals:
 			if sig != unix.SIGHUP {
 				d.notify.send("STOPPING=1\nSTATUS=stopping; the rules stay in place")

@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +66,29 @@ func TestLinksComeGoAndAreRenamed(t *testing.T) {
 	if code := d.stop(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
+}
+
+// TestReadyComesBehindTheLinksThatAreThere: what is started after the daemon
+// finds the rules in place.
+func TestReadyComesBehindTheLinksThatAreThere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a network namespace")
+	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with the test
+	if _, err := netns.New(); err != nil {
+		t.Skip("no network namespace: ", err)
+	}
+	const n = 400
+	for i := range n {
+		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("fs%d", i)}, PeerName: fmt.Sprintf("peer%d", i)}))
+	}
+	d := newTrial(t)
+	d.configure(vethConfig)
+	d.start()
+	if got, want := d.until("READY=1"), fmt.Sprintf("READY=1\nSTATUS=%d links blocked", n); !strings.HasPrefix(got, want) {
+		t.Errorf("datagram %q, want %q", got, want)
+	}
+	d.stop()
 }
 
 // comesToRest waits for two seconds in which next to nothing wakes the daemon;

@@ -4,7 +4,7 @@
 
 VERSION   := 0.1.0
 GO        ?= go
-FUZZTIME  ?= 10s
+FUZZTIME  ?= 5s
 FLEXSTEER_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flexsteer
 PREFIX    ?= /usr
 DESTDIR   ?=
@@ -18,7 +18,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-.PHONY: help build check test demo lint race laws fuzz vuln module bench deps lab packages packages-test completions install installmodule clean
+.PHONY: help build check test demo lint race laws fuzz vuln module bench deps lab boot packages packages-test completions install installmodule clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
@@ -32,7 +32,9 @@ check: lint ## the fast part: lint and tests, without root, under two minutes
 	cd sim && $(GO) test ./...
 	$(MAKE) -C kernel check
 
-test: deps lint vuln race laws fuzz module packages-test lab demo ## everything; installs what it needs, as root
+# All of packages-test but its part named kernel, which compiles the module ten times over.
+test: deps lint vuln race laws fuzz module lab boot demo ## everything; installs what it needs, as root
+	$(MAKE) packages-test ONLY='^(static|debian|service|rpm)'
 
 # What the lab takes of this machine, besides Go: it lays the rest by itself.
 LAB_DEPS := ca-certificates gcc libc6-dev util-linux xz-utils
@@ -54,7 +56,7 @@ laws: ## the laws of pkg/steer over 24,000 random worlds, and the fault sweeps
 	FLEXSTEER_WORLDS=24000 $(GO) test -timeout 30m -v -run 'RulesDecide|NoRuleCould|APlanReaches' ./pkg/steer
 	$(GO) test -v -run 'Fail|Kill|Last|Whatever' ./pkg/reconcile
 
-fuzz: ## each fuzz target for FUZZTIME (10s)
+fuzz: ## each fuzz target for FUZZTIME (5s)
 	@scripts/fuzz $(FUZZTIME)
 
 vuln: ## known vulnerabilities in what we import, where the database can be reached
@@ -70,10 +72,15 @@ packages: ## Debian packages and RPMs, for amd64 and arm64, into build/packages
 packages-test: packages ## what is in the packages, and what they do in a Debian root of their own (root)
 	@packaging/test/test
 
+EXPERIMENTS = cd test/lab && FLEXSTEER_LAB=1 $(GO) test -count=1 -timeout 60m $(if $(VERBOSE),-v) \
+		-run '$(1)/$(or $(KERNEL),.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
+
 lab: ## experiments in virtual machines with a virtual card (root); ONLY=words of a name, KERNEL=6.12, VERBOSE=1
 	@scripts/deps $(LAB_DEPS)
-	@cd test/lab && FLEXSTEER_LAB=1 $(GO) test -count=1 -timeout 60m $(if $(VERBOSE),-v) \
-		-run 'TestLab/$(or $(KERNEL),.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
+	@$(call EXPERIMENTS,TestLab)
+
+boot: deps packages ## experiments with an installed system that boots with a virtual card (root); ONLY= and so on as for lab
+	@$(call EXPERIMENTS,TestBoot)
 
 bench: ## benchmarks; docs/performance.md has the figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...

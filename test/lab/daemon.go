@@ -63,11 +63,12 @@ func (d Daemon) Stop() {
 
 // Status is what flexsteerd writes to status.json, as far as experiments ask.
 type Status struct {
-	PID          int          `json:"pid"`
-	Reloads      int          `json:"reloads"`
-	Generation   int          `json:"generation"` // of the configuration in use
-	ConfigErrors []string     `json:"config_errors"`
-	Links        []LinkStatus `json:"links"`
+	PID           int          `json:"pid"`
+	DaemonVersion string       `json:"daemon_version"`
+	Reloads       int          `json:"reloads"`
+	Generation    int          `json:"generation"` // of the configuration in use
+	ConfigErrors  []string     `json:"config_errors"`
+	Links         []LinkStatus `json:"links"`
 }
 
 // LinkStatus is one link of Status.

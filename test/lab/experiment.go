@@ -16,8 +16,12 @@ import (
 type Experiment struct {
 	Name string // what holds, in plain words; unique
 
-	// Kernels are lines of Debian's kernels; nil: "6.1" and "6.12", each.
+	// Kernels are lines of Debian's kernels; nil: "6.1" and "6.12", each. A System
+	// has 6.1 if nothing is said.
 	Kernels []string
+	// System wants a Debian system that boots from a disk, with our packages
+	// installed: see system.go. make boot runs these, make lab the others.
+	System bool
 	// Stock wants the distribution's own mlx5_core instead of the patched one.
 	Stock bool
 	// Personality is a card of sim/personalities; "": bluefield-3.
@@ -39,6 +43,9 @@ var experiments []Experiment
 func add(e Experiment) struct{} {
 	if e.Kernels == nil {
 		e.Kernels = []string{"6.1", "6.12"}
+		if e.System {
+			e.Kernels = e.Kernels[:1]
+		}
 	}
 	e.Personality = cmp.Or(e.Personality, "bluefield-3")
 	for _, other := range experiments {
@@ -56,6 +63,7 @@ type boot struct {
 	kernel      string
 	personality string
 	tools       bool
+	system      bool
 	fresh       string // the name of the one experiment, or ""
 }
 
@@ -63,6 +71,9 @@ func (b boot) String() string {
 	parts := []string{b.kernel, b.personality}
 	if b.tools {
 		parts = append(parts, "tools")
+	}
+	if b.system {
+		parts = append(parts, "system")
 	}
 	if b.fresh != "" {
 		parts = append(parts, plain(b.fresh))
@@ -93,7 +104,7 @@ func byBoot(all []Experiment) (order []boot, on map[boot][]Experiment) {
 	on = make(map[boot][]Experiment)
 	for _, e := range all {
 		for _, kernel := range e.Kernels {
-			b := boot{kernel: kernel, personality: e.Personality, tools: e.Tools}
+			b := boot{kernel: kernel, personality: e.Personality, tools: e.Tools, system: e.System}
 			if e.Fresh {
 				b.fresh = e.Name
 			}

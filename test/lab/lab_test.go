@@ -5,6 +5,7 @@ package lab
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,15 +46,23 @@ func open(dir string) (*laboratory, error) {
 	if err := p.prepare("6.1", "6.12"); err != nil {
 		return nil, err
 	}
-	return &laboratory{places: p, images: images{places: p, dir: dir}}, nil
+	return &laboratory{places: p, images: images{places: p, dir: dir}, system: sync.OnceValues(p.laySystem)}, nil
 }
 
-func TestLab(t *testing.T) {
+// TestLab runs the experiments with the driver, TestBoot those with an installed
+// system.
+func TestLab(t *testing.T)  { runAll(t, false) }
+func TestBoot(t *testing.T) { runAll(t, true) }
+
+func runAll(t *testing.T, system bool) {
 	if theLab == nil {
 		t.Skip("experiments run with FLEXSTEER_LAB=1; see docs/lab.md")
 	}
 	order, on := byBoot(experiments)
 	for _, b := range order {
+		if b.system != system {
+			continue
+		}
 		t.Run(b.String(), func(t *testing.T) {
 			t.Parallel()
 			runOn(t, b, on[b])

@@ -252,7 +252,12 @@ func (m *Machine) Eventually(f func() string) {
 func (m *Machine) Write(name, text string) {
 	m.Helper()
 	m.note("write %s:\n%s", name, text)
-	_, err := m.vm.Guest.Do(guest.Request{Do: "write", Path: name, Data: []byte(text)}, patience)
+	m.put(name, []byte(text))
+}
+
+func (m *Machine) put(name string, data []byte) {
+	m.Helper()
+	_, err := m.vm.Guest.Do(guest.Request{Do: "write", Path: name, Data: data}, patience)
 	m.must(err)
 }
 
@@ -345,6 +350,10 @@ func (m *Machine) restore() {
 	}
 	m.must(m.card.ClearFaults())
 	m.must(m.card.SetLink(true))
+	if m.disk != nil {
+		m.restoreSystem()
+		return
+	}
 	m.Script(fmt.Sprintf(undo, m.Link, queues, cmp.Or(m.experiment.MaxNodes, 1)))
 	m.must(m.linkUp())
 	m.must(m.settle())

@@ -95,7 +95,7 @@ func (p *places) build() error {
 		return err
 	}
 	for _, argv := range [][]string{
-		{"go", "build", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init", "./test/lab/guest/linkwatch"},
+		{"go", "build", "-trimpath", "-buildvcs=false", "-o", p.bin + "/", "./cmd/flexsteerd", "./cmd/flexsteerctl", "./test/lab/guest/init", "./test/lab/guest/linkwatch"},
 		{"go", "test", "-c", "-o", p.bin + "/hosttest", "./internal/host/hosttest"},
 		{"gcc", "-O2", "-static", "-Wall", "-o", p.bin + "/rules", "test/lab/guest/rules/rules.c"},
 	} {

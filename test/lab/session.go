@@ -30,6 +30,7 @@ type session struct {
 	vm     *qemu.VM
 	card   *card.Card
 	extra  []*card.Card // plugged later
+	disk   *disk        // of a system; nil: an initramfs is all there is
 
 	driver   *driver
 	link     string         // the card's name in the guest
@@ -41,12 +42,16 @@ type session struct {
 type laboratory struct {
 	places places
 	images images
+	system func() (*system, error)
 }
 
 // theLab is there when FLEXSTEER_LAB is set.
 var theLab *laboratory
 
 func (l *laboratory) start(b boot) (*session, error) {
+	if b.system {
+		return l.startSystem(b)
+	}
 	kernel, _, err := l.images.of(b.kernel, b.tools)
 	if err != nil {
 		return nil, err
@@ -142,6 +147,14 @@ func (s *session) linkAt(device string) (link, mac string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if s.disk != nil { // where udev gives links other names
+		if _, err := s.run("udevadm", "settle"); err != nil {
+			return "", "", err
+		}
+		if r, err = s.vm.Guest.Do(guest.Request{Do: "glob", Path: pattern}, patience); err != nil {
+			return "", "", err
+		}
+	}
 	if len(r.Paths) != 1 {
 		return "", "", fmt.Errorf("mlx5_core has made no link for the card at %s", device)
 	}
@@ -152,23 +165,28 @@ func (s *session) linkAt(device string) (link, mac string, err error) {
 func (s *session) linkUp() error {
 	_, err := s.script(fmt.Sprintf(`ip link set %[1]s up
 		for ((i = 0; i < 600; i++)); do
-			[ "$(cat /sys/class/net/%[1]s/carrier)" != 1 ] || exit 0
+			[ "$(cat /sys/class/net/%[1]s/carrier)" != 1 ] || [ -n "$(ip -6 address show dev %[1]s tentative)" ] || exit 0
 			sleep 0.1
 		done
-		echo "no carrier on %[1]s" >&2; exit 1`, s.link))
+		echo "no carrier on %[1]s, or no address yet" >&2; exit 1`, s.link))
 	return err
 }
 
 // settle waits until the card holds the objects of a link without rules: those
-// of the first time, which are remembered.
+// of the first time, which are remembered when they have been the same for a
+// second. The driver enters the groups that a new link joins in work of its own.
 func (s *session) settle() error {
 	var last map[string]int
+	same := 0
 	for deadline := time.Now().Add(patience / 3); ; time.Sleep(50 * time.Millisecond) {
 		r, err := s.card.Report()
 		if err != nil {
 			return err
 		}
-		if s.baseline == nil && last != nil && maps.Equal(last, r.Alive) {
+		if same++; !maps.Equal(last, r.Alive) {
+			same = 0
+		}
+		if s.baseline == nil && same == 20 {
 			s.baseline = r.Alive
 		}
 		if s.baseline != nil && maps.Equal(s.baseline, r.Alive) {
@@ -248,6 +266,9 @@ func (s *session) kill() {
 func (s *session) keep(folder string) {
 	os.MkdirAll(folder, 0o755)
 	keepFile(folder, "console.log", filepath.Join(s.dir, "console.log"))
+	for i := range s.boots() {
+		keepFile(folder, fmt.Sprintf("console-%d.log", i+1), filepath.Join(s.bootDir(i+1), "console.log"))
+	}
 	for i, c := range append([]*card.Card{s.card}, s.extra...) {
 		name := fmt.Sprintf("card%d-", i)
 		keepFile(folder, name+"trace.log", c.Trace())
@@ -261,9 +282,13 @@ func (s *session) keep(folder string) {
 	if s.vm.Fault() != nil {
 		return
 	}
-	for name, command := range map[string]string{
+	commands := map[string]string{
 		"dmesg": "dmesg", "rules": "ethtool -n " + s.link, "statistics": "ethtool -S " + s.link, "links": "ip -d address",
-	} {
+	}
+	if s.disk != nil {
+		commands["journal"] = "journalctl --no-pager --output short-monotonic"
+	}
+	for name, command := range commands {
 		out, err := s.script(command)
 		if err != nil {
 			out = err.Error()

@@ -22,7 +22,8 @@ import (
 type Config struct {
 	QEMU   string   // the program; its libraries and firmware are its own business
 	Kernel string   // vmlinuz
-	Initrd string   // initramfs with test/lab/guest/init as /init
+	Initrd string   // initramfs with test/lab/guest/init as /init, or that of Disk
+	Disk   string   // qcow2 file with the root file system, for Initrd to mount; "": none
 	Cards  []string // sockets of vfio-user servers, one for each root port
 	Spare  int      // root ports to plug more into: see AddCard
 	CPUs   int
@@ -101,10 +102,13 @@ func (c Config) arguments() []string {
 		// Shared, since the card reads and writes the guest's memory.
 		"-object", "memory-backend-memfd,id=mem,share=on,size=" + c.Memory,
 		"-kernel", c.Kernel, "-initrd", c.Initrd,
-		"-append", "console=ttyS0 " + commandLine,
+		"-append", "console=ttyS0 " + commandLine + c.root(),
 		"-qmp", "unix:" + filepath.Join(c.Dir, "qmp") + ",server=on,wait=off",
 		"-chardev", "socket,id=lab,path=" + filepath.Join(c.Dir, "guest") + ",server=on,wait=off",
 		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=lab,name=" + guest.Port,
+	}
+	if c.Disk != "" {
+		args = append(args, "-drive", "if=virtio,format=qcow2,cache=unsafe,file="+c.Disk)
 	}
 	for i := range len(c.Cards) + c.Spare {
 		// Addresses for the 32 MiB of a card that is plugged in later.
@@ -114,6 +118,15 @@ func (c Config) arguments() []string {
 		args = append(args, "-device", fmt.Sprintf(`{"driver":"vfio-user-pci","id":"card%d","bus":"rp%d","socket":{"path":%q,"type":"unix"}}`, i, i, socket))
 	}
 	return args
+}
+
+// root of the kernel's command line. What the init of a disk tells of its units
+// would only be in the way of the kernel's words.
+func (c Config) root() string {
+	if c.Disk == "" {
+		return ""
+	}
+	return " root=/dev/vda rw quiet loglevel=5 systemd.show_status=no"
 }
 
 func (v *VM) connect(dir string) (err error) {
@@ -204,6 +217,16 @@ func (v *VM) Fault() error {
 		return v.explain(fmt.Errorf("QEMU has ended (%v)", v.fault))
 	default:
 		return nil
+	}
+}
+
+// WaitOff waits until the guest has switched itself off, or begun to boot anew.
+func (v *VM) WaitOff(patience time.Duration) error {
+	select {
+	case <-v.ended:
+		return nil
+	case <-time.After(patience):
+		return v.explain(fmt.Errorf("the guest is still on after %v", patience))
 	}
 }
 

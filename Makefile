@@ -44,7 +44,7 @@ demo: ## the main job on a virtual card: packets for each queue, before and afte
 	@cd test/lab && $(GO) run ./demo
 
 lint: ## gofmt, go vet, staticcheck
-	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'gofmt: the files above need gofmt -w'; exit 1; }
+	@test -z "$$(gofmt -l *.go cmd internal pkg sim test | tee /dev/stderr)" || { echo 'gofmt: the files above need gofmt -w'; exit 1; }
 	@for module in . sim; do echo "go vet, staticcheck: $$module"; \
 		(cd $$module && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 

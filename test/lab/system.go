@@ -35,7 +35,7 @@ func (s *system) kernel(line string) (string, error) {
 }
 
 func (s *system) vmlinuz(kernel string) string { return filepath.Join(s.dir, "vmlinuz-"+kernel) }
-func (s *system) initrd(kernel string) string  { return filepath.Join(s.dir, "initrd-"+kernel) }
+func (s *system) initrd(kernel string) string  { return filepath.Join(s.dir, "initrd.img-"+kernel) }
 
 // disk is the disk of one machine, and what it boots with. The kernel and the
 // initramfs are handed over by QEMU, without a boot loader; they are those of

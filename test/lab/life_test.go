@@ -69,9 +69,10 @@ dkms status | grep flexsteer || true
 for image in /boot/initrd.img-*; do lsinitramfs $image | grep -E 'updates/.*mlx5_core' || true; done`
 
 var _ = add(Experiment{
-	Name:   "upgrade, downgrade, removal, installation and purge: rules and conffiles as people expect, and nothing of ours left",
-	System: true,
-	Fresh:  true,
+	Name:    "upgrade, downgrade, removal, installation and purge: rules and conffiles as people expect, and nothing of ours left",
+	System:  true,
+	Kernels: []string{"6.12"},
+	Fresh:   true,
 	Run: func(m *Machine) {
 		p := m.packages()
 		m.installedExample("homa.yaml")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flexsteer/flexsteer/internal/capture"
+	"github.com/flexsteer/flexsteer/internal/host"
 	"github.com/flexsteer/flexsteer/internal/simulate"
 	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -39,6 +40,7 @@ type simulateOptions struct {
 	pcap     string
 	flows    []string
 	link     string
+	xfrm     string
 	outgoing bool
 }
 
@@ -65,10 +67,12 @@ All policies apply, whatever their match says, unless --link describes a link.
 	c.Flags().StringVar(&o.pcap, "pcap", "", "read the packets from this pcap or pcapng file")
 	c.Flags().StringArrayVar(&o.flows, "flows", nil, "make the packets from this description; may be repeated")
 	c.Flags().StringVar(&o.link, "link", "", "apply only policies that match this link: its name, or KEY=VALUE pairs as in match:")
+	c.Flags().StringVar(&o.xfrm, "xfrm", "", "what the NIC does to addresses and ports before the receive hash, as in ethtool -X: none, symmetric-xor or symmetric-or-xor (default: as the driver does)")
 	c.Flags().BoolVar(&o.outgoing, "outgoing", false, "count packets that the capturing host sent, too")
 	c.MarkFlagsMutuallyExclusive("pcap", "flows")
 	c.MarkFlagsOneRequired("pcap", "flows")
 	c.MarkFlagFilename("pcap", "pcap", "pcapng", "cap", "gz")
+	c.RegisterFlagCompletionFunc("xfrm", cobra.FixedCompletions([]string{"none", "symmetric-xor", "symmetric-or-xor"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("link", func(cmd *cobra.Command, _ []string, s string) ([]string, cobra.ShellCompDirective) {
 		return a.completeLinks(cmd, nil, s)
 	})
@@ -86,15 +90,20 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 	if err != nil {
 		return err
 	}
+	hash, err := o.hash()
+	if err != nil {
+		return err
+	}
 	src, name, err := a.packets(o)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	sim := simulate.New(simulate.Setup{Desired: d, NIC: nic, Outgoing: o.outgoing})
+	setup := simulate.Setup{Desired: d, NIC: nic, Hash: hash, Outgoing: o.outgoing}
+	sim := simulate.New(setup)
 	runErr := sim.Run(src, src.progress)
 	src.done()
-	if err := a.printSimulation(sim, d, nic, o, name); err != nil {
+	if err := a.printSimulation(sim, setup, o.driver, name); err != nil {
 		return err
 	}
 	var cut *capture.TruncatedError
@@ -105,6 +114,18 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 		return fmt.Errorf("%s: %w", name, runErr)
 	}
 	return nil
+}
+
+// hash is what the NIC makes of packets before the receive hash.
+func (o *simulateOptions) hash() (steer.HashInput, error) {
+	h, ok := host.HashInputOf(o.driver), true
+	if o.xfrm != "" {
+		h.Transform, ok = steer.TransformNamed(o.xfrm)
+	}
+	if !ok {
+		return h, cannot(fmt.Errorf("--xfrm %s: it is none, symmetric-xor or symmetric-or-xor", o.xfrm))
+	}
+	return h, nil
 }
 
 // simulated is what the files want of the link to simulate.
@@ -212,6 +233,7 @@ type simulation struct {
 	Queues     uint32       `json:"queues"`
 	Driver     string       `json:"driver"`
 	Precedence string       `json:"precedence"`
+	Xfrm       string       `json:"xfrm"`
 	Policies   []string     `json:"policies"`
 	Rules      int          `json:"rules"`
 	Unmatched  uint64       `json:"unmatched"`
@@ -239,9 +261,10 @@ func distributionOf(queues []uint64) distribution {
 	return distribution{queues, simulate.Used(queues), simulate.Imbalance(queues)}
 }
 
-func (a *app) printSimulation(s *simulate.Simulation, d steer.Desired, nic steer.NIC, o simulateOptions, name string) error {
+func (a *app) printSimulation(s *simulate.Simulation, of simulate.Setup, driver, name string) error {
+	d, nic := of.Desired, of.NIC
 	if a.json {
-		out := simulation{Packets: s.Packets, Queues: nic.Queues, Driver: o.driver, Precedence: wordOf(nic.Precedence), Policies: append([]string{}, d.Policies...),
+		out := simulation{Packets: s.Packets, Queues: nic.Queues, Driver: driver, Precedence: wordOf(nic.Precedence), Xfrm: of.Hash.Transform.String(), Policies: append([]string{}, d.Policies...),
 			Rules: s.Rules, Unmatched: s.Unmatched, Dropped: s.Dropped, Outgoing: s.Counts.Outgoing, Before: distributionOf(s.Before),
 			After: distributionOf(s.After), Entries: []simulEntry{}, Problems: problemsOf(s.Problems)}
 		for _, e := range s.Entries {
@@ -252,8 +275,8 @@ func (a *app) printSimulation(s *simulate.Simulation, d steer.Desired, nic steer
 	for _, p := range s.Problems {
 		a.note("%s: %s", p.Severity.String(), p)
 	}
-	fmt.Fprintf(a.out, "%s of %s\nNIC: %s, %s (%s)\nrules: %d from %s\n\n", simulate.Packets(s.Packets), name,
-		count(int(nic.Queues), "queue"), o.driver, precedenceTexts[nic.Precedence], s.Rules, cmp.Or(strings.Join(d.Policies, ", "), "no policy"))
+	fmt.Fprintf(a.out, "%s of %s\nNIC: %s, %s (%s)\nreceive hash: Toeplitz, xfrm %v, key of the published test vectors\nrules: %d from %s\n\n", simulate.Packets(s.Packets), name,
+		count(int(nic.Queues), "queue"), driver, precedenceTexts[nic.Precedence], of.Hash.Transform, s.Rules, cmp.Or(strings.Join(d.Policies, ", "), "no policy"))
 	width, _ := terminal(a.out)
 	return s.Table(a.out, simulate.Style{Width: width, Unicode: unicodeLocale()})
 }

@@ -37,6 +37,20 @@ var precedences = map[string]steer.Precedence{
 // driver is named as sysfs or `ethtool -i` does.
 func PrecedenceOf(driver string) steer.Precedence { return precedences[driver] }
 
+// hashInputs is what the NICs of drivers make of a packet before the receive hash,
+// by the name that sysfs or `ethtool -i` gives them, unless somebody changed it
+// (`ethtool -X LINK xfrm`). One that is not here hashes the fields as they are.
+var hashInputs = map[string]steer.HashInput{
+	// Every Toeplitz hash is made with rx_hash_symmetric set (mlx5 en/tir.c). Since
+	// Linux 6.15 the driver reports that as RXH_XFRM_SYM_OR_XOR and lets it be
+	// changed; before, it is so all the same.
+	"mlx5_core": {Transform: steer.SymmetricOrXor},
+}
+
+// HashInputOf is what the NICs of a driver make of a packet before the receive
+// hash; driver is named as sysfs or `ethtool -i` does.
+func HashInputOf(driver string) steer.HashInput { return hashInputs[driver] }
+
 // maxNodes is the parameter that only the patched mlx5_core has: how many
 // protocols may be matched by l4data at a time.
 const maxNodes = "sys/module/mlx5_core/parameters/flex_l4_max_nodes"

@@ -11,6 +11,16 @@ import (
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
+func TestHashInputOfADriver(t *testing.T) {
+	for driver, want := range map[string]steer.HashInput{
+		"mlx5_core": {Transform: steer.SymmetricOrXor}, "mlx4_core": {}, "ice": {}, "": {},
+	} {
+		if got := HashInputOf(driver); got != want {
+			t.Errorf("%q: %+v, want %+v", driver, got, want)
+		}
+	}
+}
+
 func TestWhatADriverDecides(t *testing.T) {
 	patched := fstest.MapFS{maxNodes: file("4\n")}
 	rows := map[string]struct {

@@ -17,7 +17,8 @@ type Source interface {
 type Setup struct {
 	Desired  steer.Desired
 	NIC      steer.NIC
-	Outgoing bool // count packets that the capturing host sent, too
+	Hash     steer.HashInput // of the default path
+	Outgoing bool            // count packets that the capturing host sent, too
 }
 
 // Counts is the outcome: packets by queue without and with the rules.
@@ -62,7 +63,7 @@ func New(s Setup) *Simulation {
 		sim.Entries[i].Name = e.Name
 	}
 	rules := sim.place(steer.Diff(goal, have, s.Desired.Own))
-	rss := steer.DefaultRSS(s.NIC.Queues)
+	rss := steer.DefaultRSS(s.NIC.Queues, s.Hash)
 	sim.before = steer.NewClassifier(nil, s.NIC.Precedence, rss)
 	sim.after = steer.NewClassifier(rules, s.NIC.Precedence, rss)
 	sim.Before = make([]uint64, s.NIC.Queues)

@@ -77,7 +77,7 @@ func BenchmarkClassify(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			rules, _, _ := Compile(policy(n), ByFields, 1024)
-			c := NewClassifier(tableOf(rulesOf(rules)), ByFields, DefaultRSS(16))
+			c := NewClassifier(tableOf(rulesOf(rules)), ByFields, DefaultRSS(16, HashInput{}))
 			p := Packet{EtherType: etherTypeIPv4, Family: IPv4, Protocol: 146, Source: [16]byte{10, 0, 1, 2}, HasL4: true}
 			b.ReportAllocs()
 			for b.Loop() {

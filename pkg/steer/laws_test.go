@@ -65,7 +65,7 @@ func TestRulesDecideEveryPacketAsReadingTheEntriesFromTheTop(t *testing.T) {
 		if len(rules) > lawBudget {
 			t.Fatalf("seed %d, %v: %d rules for %d locations", seed, p, len(rules), lawBudget)
 		}
-		c := NewClassifier(tableOf(rules), p, DefaultRSS(16))
+		c := NewClassifier(tableOf(rules), p, DefaultRSS(16, HashInput{}))
 		for range 60 {
 			pkt := randomPacket(r)
 			want, some := read(kept, &pkt)

@@ -94,7 +94,7 @@ func TestAPacketWithoutEthernet(t *testing.T) {
 // The published vectors of "Verifying the RSS hash calculation" (the same that
 // DPDK's and FreeBSD's tests use).
 func TestRSSHashesAsThePublishedVectors(t *testing.T) {
-	r := DefaultRSS(1)
+	r := DefaultRSS(1, HashInput{})
 	for _, c := range []struct {
 		dst, src         string
 		withPorts, noTCP uint32
@@ -135,7 +135,7 @@ func FuzzClassify(f *testing.F) {
 		_, entries, p := world(seed)
 		wanted, _, _ := Compile(entries[:1], p, lawBudget)
 		rules := rulesOf(wanted)
-		c := NewClassifier(tableOf(rules), p, DefaultRSS(16))
+		c := NewClassifier(tableOf(rules), p, DefaultRSS(16, HashInput{}))
 		for _, pkt := range []Packet{ParseEthernet(frame), ParseIP(frame)} {
 			v := c.Classify(&pkt)
 			if want := decide(rules, p, &pkt); v.Matched != (len(want) > 0) {

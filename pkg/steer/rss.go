@@ -8,10 +8,16 @@ import "encoding/binary"
 // where the NIC parses them, looked up in an indirection table of queues. Make
 // it with NewRSS.
 type RSS struct {
+	input HashInput
 	table []uint32
 	// hash holds, for each byte of the input and each of its values, the part
 	// that it contributes to the hash (the hash is linear).
 	hash [inputBytes][256]uint32
+}
+
+// HashInput is what a NIC makes of a packet before it hashes it.
+type HashInput struct {
+	Transform Transform
 }
 
 // inputBytes is the longest input: two IPv6 addresses and two ports.
@@ -27,7 +33,7 @@ var verificationKey = [40]byte{
 
 // DefaultRSS spreads over queues 0 to queues-1 by turns, as
 // ethtool_rxfh_indir_default does, with the key of the published test vectors.
-func DefaultRSS(queues uint32) *RSS {
+func DefaultRSS(queues uint32, input HashInput) *RSS {
 	size := uint32(128)
 	for size < queues {
 		size *= 2
@@ -36,13 +42,13 @@ func DefaultRSS(queues uint32) *RSS {
 	for i := range table {
 		table[i] = uint32(i) % max(queues, 1)
 	}
-	return NewRSS(verificationKey, table)
+	return NewRSS(verificationKey, table, input)
 }
 
-// NewRSS hashes with key and looks the low bits up in table, whose length is a
-// power of two and at least 1.
-func NewRSS(key [40]byte, table []uint32) *RSS {
-	r := &RSS{table: table}
+// NewRSS hashes the input with key, and looks the low bits up in table, whose
+// length is a power of two and at least 1.
+func NewRSS(key [40]byte, table []uint32, input HashInput) *RSS {
+	r := &RSS{input: input, table: table}
 	for i := range inputBytes {
 		var from [8]byte
 		copy(from[:], key[i:])
@@ -66,28 +72,32 @@ func (r *RSS) Queue(p *Packet) uint32 {
 
 // Hash is the Toeplitz hash of p: over the addresses, and for TCP and UDP that
 // are not fragments also the ports; 0 for what is not IP.
-func (r *RSS) Hash(p *Packet) (h uint32) {
-	n := 0
-	add := func(bytes []byte) {
-		for _, b := range bytes {
-			h ^= r.hash[n][b]
-			n++
-		}
-	}
+func (r *RSS) Hash(p *Packet) uint32 {
+	n := 4
 	switch p.Family {
 	case IPv4:
-		add(p.Source[:4])
-		add(p.Destination[:4])
 	case IPv6:
-		add(p.Source[:])
-		add(p.Destination[:])
+		n = 16
 	default:
 		return 0
 	}
+	h := r.pair(0, p.Source[:n], p.Destination[:n])
 	if p.HasL4 && (p.Protocol == 6 || p.Protocol == 17) {
 		var ports [4]byte
 		binary.BigEndian.PutUint32(ports[:], p.L4)
-		add(ports[:])
+		h ^= r.pair(2*n, ports[:2], ports[2:])
+	}
+	return h
+}
+
+// pair is what a source and a destination of equal length contribute to the hash
+// from byte at of its input.
+func (r *RSS) pair(at int, source, destination []byte) (h uint32) {
+	n := len(source)
+	first, second := r.hash[at:at+n], r.hash[at+n:at+2*n]
+	for i, s := range source {
+		a, b := r.input.Transform.of(s, destination[i])
+		h ^= first[i][a] ^ second[i][b]
 	}
 	return h
 }

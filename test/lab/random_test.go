@@ -134,7 +134,7 @@ func (t *trial) compare(m *Machine, name string, got, usual []Fate) tallied {
 	for i, w := range t.goal.Rules {
 		table[steer.Loc(i)] = w.Rule
 	}
-	c := steer.NewClassifier(table, steer.ByFields, steer.DefaultRSS(queues))
+	c := steer.NewClassifier(table, steer.ByFields, steer.DefaultRSS(queues, steer.HashInput{}))
 	n := tallied{policies: 1, rules: len(t.goal.Rules), frames: len(got)}
 	wrong := 0
 	for i, frame := range t.frames {

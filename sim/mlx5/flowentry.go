@@ -48,7 +48,7 @@ func entryOf(c *call) (e steering.Entry, uses []ref, err error) {
 	copy(e.Value[:], c.in[valueBytes:])
 	uses = []ref{{flowGroup, uint64(e.Group)}}
 	list, destinations, counters := c.in[entryList:], int(c.get(entryDestinations)), int(c.get(entryCounters))
-	if len(list)/listBytes < destinations+counters {
+	if len(list) != listBytes*(destinations+counters) {
 		return e, nil, refuse(BadInputLength, WrongLength, "%d destinations and %d counters in %d bytes", destinations, counters, len(list))
 	}
 	for ; destinations > 0; destinations-- {
@@ -60,6 +60,9 @@ func entryOf(c *call) (e steering.Entry, uses []ref, err error) {
 	}
 	for ; counters > 0; counters-- {
 		n := binary.BigEndian.Uint32(list)
+		if behind := list[4:listBytes]; binary.BigEndian.Uint32(behind) != 0 {
+			return e, nil, refuse(BadParam, UnknownBits, "a flow counter with %x behind its number, which is not modelled", behind)
+		}
 		e.Counters, uses, list = append(e.Counters, n), append(uses, ref{flowCounter, uint64(n)}), list[listBytes:]
 	}
 	return e, uses, nil

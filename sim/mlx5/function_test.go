@@ -142,6 +142,8 @@ func TestPagesAreLentAndComeBackAsTheyWere(t *testing.T) {
 	g.refused(manage(2, page), 16, BadInputLength, WrongLength)
 	g.refused(manage(1, page)[:20], 16, BadInputLength, WrongLength)
 	g.must(cmd(0x108, 0, 16), 16) // cannot give
+	g.refused(list(cmd(0x108, 0, 16), page), 16, BadInputLength, WrongLength)
+	g.refused(list(cmd(0x108, 2, 16, set{0x60, 32, 1}), page), 16+8, BadInputLength, WrongLength)
 	g.refused(cmd(0x108, 2, 16, set{0x60, 32, 5}), 16+8*4, BadOutputLength, WrongLength)
 
 	out := g.must(cmd(0x108, 2, 16, set{0x60, 32, 500}), 16+8*500)

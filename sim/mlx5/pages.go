@@ -69,11 +69,15 @@ func (f *function) managePages(c *call) error {
 		return err
 	}
 	tail, n := c.in[16:], int(c.get(pageCount))
+	listed := 0
+	if c.modifier == give {
+		listed = n
+	}
+	if len(tail) != 8*listed {
+		return refuse(BadInputLength, WrongLength, "%d pages in %d bytes", listed, len(tail))
+	}
 	switch c.modifier {
 	case give:
-		if len(tail) != 8*n {
-			return refuse(BadInputLength, WrongLength, "%d pages in %d bytes", n, len(tail))
-		}
 		return f.givePages(addresses(tail))
 	case take:
 		return f.takePages(c, n)

@@ -132,6 +132,8 @@ func TestTheVportKeepsWhatTheDriverSays(t *testing.T) {
 		set{0xf80, 3, 0b101}, set{0xf85, 3, 1}, set{0xf94, 12, 2}), 0x333300000001, 0x333300000002)
 	g.must(list, 16)
 	g.refused(list[:len(list)-8], 16, BadInputLength, WrongLength)
+	g.refused(append(list, make([]byte, 8)...), 16, BadInputLength, WrongLength)
+	g.refused(append(cmd(0x755, 0, 512, set{0x60, 32, 1 << 6}), make([]byte, 8)...), 16, BadInputLength, WrongLength)
 	out = g.must(cmd(0x754, 0, 16, set{0x65, 3, 1}), 272+16)
 	if get(out, 0x1b0, 16) != 9000 || get(out, 0x9d, 1) != 1 || get(out, 0x9e, 1) != 0 || get(out, 0x800, 3) != 0b101 ||
 		get(out, 0x814, 12) != 2 || be.Uint64(out[280:]) != 0x333300000002 {

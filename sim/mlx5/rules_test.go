@@ -88,6 +88,12 @@ func (r *rules) clearAll(tirs ...uint64) {
 	for index := range uint64(16) {
 		r.exec(cmd(0x938, 0, 64, set{0xa8, 24, r.table}, set{0x100, 32, index}), 16)
 	}
+	r.clear(tirs...)
+}
+
+// clear takes all away but entries.
+func (r *rules) clear(tirs ...uint64) {
+	r.Helper()
 	for _, g := range r.groups {
 		r.must(cmd(0x934, 0, 64, set{0xa8, 24, r.table}, set{0xc0, 32, g}), 16)
 	}
@@ -185,16 +191,18 @@ func TestEntriesThatAreRefused(t *testing.T) {
 		}
 		return in
 	}
-	r.refused(with(set{0x100, 32, 5}), 16, BadParam, BadValue)          // index of another group
-	r.refused(with(set{0x400 + 0x180, 32, 1}), 16, BadParam, BadValue)  // value outside of the criteria
-	r.refused(with(set{0x270, 16, 0x44}), 16, BadParam, BadValue)       // modify header
-	r.refused(with(set{0x1a00, 8, 0}), 16, BadParam, BadValue)          // to a vport
-	r.refused(with(set{0x1a20, 32, 1}), 16, BadParam, UnknownBits)      // behind the destination
-	r.refused(with(set{0x288, 24, 2}), 16, BadInputLength, WrongLength) // two destinations, one is there
-	r.refused(with(set{0x1a08, 24, 99}), 16, BadResource, NoSuchObject) // no such TIR
-	r.refused(with(set{0x80, 8, 1}), 16, BadParam, UnknownBits)         // table type
-	r.refused(good[:len(good)-4], 16, BadInputLength, WrongLength)      // half a destination
-	r.refused(with(set{0x30, 16, 1}), 16, BadResource, NoSuchObject)    // change of an entry that is not there
+	r.refused(with(set{0x100, 32, 5}), 16, BadParam, BadValue)                   // index of another group
+	r.refused(with(set{0x400 + 0x180, 32, 1}), 16, BadParam, BadValue)           // value outside of the criteria
+	r.refused(with(set{0x270, 16, 0x44}), 16, BadParam, BadValue)                // modify header
+	r.refused(with(set{0x1a00, 8, 0}), 16, BadParam, BadValue)                   // to a vport
+	r.refused(with(set{0x1a20, 32, 1}), 16, BadParam, UnknownBits)               // behind the destination
+	r.refused(with(set{0x288, 24, 2}), 16, BadInputLength, WrongLength)          // two destinations, one is there
+	r.refused(with(set{0x1a08, 24, 99}), 16, BadResource, NoSuchObject)          // no such TIR
+	r.refused(with(set{0x80, 8, 1}), 16, BadParam, UnknownBits)                  // table type
+	r.refused(good[:len(good)-4], 16, BadInputLength, WrongLength)               // half a destination
+	r.refused(list(with(), 2<<56|tir<<32), 16, BadInputLength, WrongLength)      // one more than it says
+	r.refused(list(with(set{0x2a8, 24, 1}), 1<<32|1), 16, BadParam, UnknownBits) // behind the counter
+	r.refused(with(set{0x30, 16, 1}), 16, BadResource, NoSuchObject)             // change of an entry that is not there
 	r.must(good, 16)
 	r.refused(good, 16, BadResourceState, WrongObjectState)                       // there is one
 	r.refused(with(set{0x30, 16, 1}, set{0xd8, 8, 0x80}), 16, BadParam, BadValue) // change of what is not modelled

@@ -103,6 +103,8 @@ func (f *function) modifyVport(c *call) error {
 		if err := v.setList(c); err != nil {
 			return err
 		}
+	} else if n := len(c.in) - vportModifyList; n > 0 {
+		return refuse(BadInputLength, WrongLength, "a list of %d bytes, which is not to be changed", n)
 	}
 	if changes&changePromisc != 0 {
 		v.promisc = uint8(c.get(vportPromisc.At(vportModify)))
@@ -127,7 +129,7 @@ func (v *vport) setList(c *call) error {
 		return badValue("list %d of the vport", kind)
 	case n > listSizes[kind]:
 		return badValue("%d entries in list %d of the vport, at most %d", n, kind, listSizes[kind])
-	case len(list) < 8*n:
+	case len(list) != 8*n:
 		return refuse(BadInputLength, WrongLength, "%d entries in %d bytes", n, len(list))
 	}
 	v.lists[kind] = append([]byte(nil), list[:8*n]...)

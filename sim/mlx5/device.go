@@ -35,7 +35,7 @@ type Device struct {
 
 	// access is held by who runs a command or rings a doorbell, and taken first.
 	// A frame that is sent may come back as one that is received, so a doorbell
-	// must not hold mu; and yet no command may come in between.
+	// must not hold mu; and yet no command and no reset may come in between.
 	access sync.Mutex
 	// mu is held for reading by a frame that is received, for writing by commands and all else.
 	mu       sync.RWMutex
@@ -76,7 +76,10 @@ func newDevice(b bus.Bus, p Personality, mac net.HardwareAddr, out func([]byte),
 func (d *Device) ticks() uint64 { return uint64(d.now()) }
 
 // Reset is a function level reset, or power off and on: all that the driver made is gone, and a fault of the health buffer too.
+// It comes behind a doorbell that is under way, so out must not call it.
 func (d *Device) Reset() {
+	d.access.Lock()
+	defer d.access.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.report.resets++
@@ -107,7 +110,10 @@ func (d *Device) reset() {
 }
 
 // Vanish takes the device off its bus: from now on reads give ones and nothing is done, until Reset.
+// It comes behind a doorbell that is under way, so out must not call it.
 func (d *Device) Vanish() {
+	d.access.Lock()
+	defer d.access.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.segment.vanished = true

@@ -305,6 +305,8 @@ type network struct {
 	cq, rq                    []uint64
 	cqRing, rqRing, rqRecord  []uint64
 	sq, sqCQ                  uint64
+	sqRing, sqRecord          uint64
+	posted                    uint16 // to sq
 }
 
 // eventQueue makes an EQ with 64 entries.
@@ -365,10 +367,27 @@ func (g *guest) up(queues int) *network {
 		n.receiveQueue()
 	}
 	n.sqCQ, _ = n.completionQueue()
+	n.sqRing, n.sqRecord = g.alloc(pageSize), g.alloc(64)
 	n.sq = n.id(list(cmd(0x904, 0, 272, set{0x148, 24, n.sqCQ}, set{0x103, 1, 1}, set{0x200, 16, 1}, set{0x268, 24, n.tis}, set{0x280, 4, 1},
-		set{0x2c8, 24, n.pd}, set{0x2e8, 24, n.uar}, set{0x300, 64, g.alloc(64)}, set{0x38c, 4, 6}, set{0x39b, 5, 4}), g.alloc(pageSize)))
+		set{0x2c8, 24, n.pd}, set{0x2e8, 24, n.uar}, set{0x300, 64, n.sqRecord}, set{0x38c, 4, 6}, set{0x39b, 5, 4}), n.sqRing))
 	n.must(cmd(0x905, 0, 272, set{0x48, 24, n.sq}, set{0x108, 4, 1}), 16)
 	return n
+}
+
+// transmits posts a frame, of a page at most, to the send queue of 16 requests, and rings.
+func (n *network) transmits(frame []byte) {
+	n.Helper()
+	request := make([]byte, 48) // control, Ethernet and data segment
+	be.PutUint32(request, uint32(n.posted)<<8|0x0a)
+	be.PutUint32(request[4:], uint32(n.sq)<<8|3)
+	be.PutUint32(request[32:], uint32(len(frame)))
+	be.PutUint32(request[36:], uint32(n.key<<8))
+	be.PutUint64(request[40:], n.sqRing+pageSize/2)
+	n.write(n.sqRing+pageSize/2, frame)
+	n.write(n.sqRing+uint64(n.posted%16)*64, request)
+	n.posted++
+	n.write(n.sqRecord+4, be.AppendUint32(nil, uint32(n.posted)))
+	n.BARWrite(n.uar*pageSize+0x800, request[:8])
 }
 
 // down takes away what up made.

@@ -95,14 +95,22 @@ func (f *Function) write(off int, b []byte) bool {
 	return i >= 0 && i < len(b) && b[i]&(resetBit>>8) != 0
 }
 
-// Reset resets configuration space and the device, as the machine's reset and a
+// Reset resets the device and configuration space, as the machine's reset and a
 // function level reset do. A function that has vanished is there again.
 func (f *Function) Reset() {
+	f.deafen()
+	f.device.Reset() // as bus master still: that a frame or a command is on its way is no fault of the driver
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.space.reset()
 	f.gone = false
-	f.mu.Unlock()
-	f.device.Reset()
+}
+
+// deafen keeps accesses to BAR 0 from the device.
+func (f *Function) deafen() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.space.now[command] &^= memoryEnable
 }
 
 // Vanish takes the function off its bus, as if the card were pulled out: reads

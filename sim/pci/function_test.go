@@ -16,7 +16,10 @@ import (
 var _ bus.Bus = (*Function)(nil)
 
 // device keeps what it is asked.
-type device struct{ done []string }
+type device struct {
+	done  []string
+	reset func()
+}
 
 func (d *device) BARRead(off uint64, b []byte) {
 	d.done = append(d.done, fmt.Sprintf("read %#x %d", off, len(b)))
@@ -29,7 +32,12 @@ func (d *device) BARWrite(off uint64, b []byte) {
 	d.done = append(d.done, fmt.Sprintf("write %#x %x", off, b))
 }
 
-func (d *device) Reset() { d.done = append(d.done, "reset") }
+func (d *device) Reset() {
+	d.done = append(d.done, "reset")
+	if d.reset != nil {
+		d.reset()
+	}
+}
 
 func bluefield(t testing.TB, more ...Capability) (*Function, *device, *bus.Memory) {
 	t.Helper()
@@ -189,6 +197,23 @@ func TestAFunctionLevelResetResetsAll(t *testing.T) {
 		if f.get(0x68, 2)&0x8000 != 0 {
 			t.Errorf("%s: the bit reads as 1", c.name)
 		}
+	}
+}
+
+// A device that is at something when the reset comes ends it, and starts nothing new.
+func TestADeviceIsResetBeforeItsWayToTheMachineGoes(t *testing.T) {
+	f, d, m := bluefield(t)
+	m.Map(0x1000, 4096)
+	f.put(4, 2, 6)
+	d.reset = func() {
+		if err := f.Write(0x1000, []byte{1}); err != nil || !f.Interrupt(1) {
+			t.Errorf("in the midst of a reset: %v", err)
+		}
+		f.BARWrite(0, []byte{1})
+	}
+	f.Reset()
+	if !slices.Equal(d.done, []string{"reset"}) || f.get(4, 2) != 0 {
+		t.Errorf("the device saw %q, command is %#x then", d.done, f.get(4, 2))
 	}
 }
 

@@ -59,10 +59,10 @@ func doorTo(f *nv.Firmware) pci.Capability {
 		Registers: []pci.Register{{At: 2, Size: 1, Value: nv.CapabilitySize}}}
 }
 
-// vanish pulls the card out.
+// vanish pulls the card out, the device first: what it is at ends with the bus still there.
 func (c *card) vanish() {
-	c.function.Vanish()
 	c.device.Vanish()
+	c.function.Vanish()
 }
 
 // restart is what a card does whose firmware starts anew: its PCI configuration,

@@ -37,13 +37,14 @@ type failure struct {
 
 func (f failure) Error() string { return f.text }
 
-// send does what is posted to a send queue up to its record, one request at a
-// time: the frames leave without a lock held, for who gets them may answer at once.
+// send does what its record says is posted to a send queue, one request at a time:
+// the frames leave without a lock held, for who gets them may answer at once. What
+// the driver posts meanwhile has a doorbell of its own, so that this has an end.
 func (d *Datapath) send(n uint32) error {
 	d.sending.Lock()
 	defer d.sending.Unlock()
-	var failed error
-	for more := true; more; {
+	more, failed := d.look(n)
+	for more {
 		var err error
 		d.out.reset()
 		more, err = d.sendNext(n)
@@ -53,26 +54,38 @@ func (d *Datapath) send(n uint32) error {
 	return failed
 }
 
-// sendNext does one request, and tells whether to look for another.
+// look reads the record of a send queue, and tells whether there is a request to do.
+func (d *Datapath) look(n uint32) (some bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.sqs[n]
+	switch {
+	case q == nil: // destroyed meanwhile
+		return false, nil
+	case q.state == RST:
+		return false, d.violate("send queue %#x: doorbell in state RST", n)
+	}
+	if err := d.count(&q.workQueue, "send queue", q.Record+4, q.size()); err != nil {
+		return false, err
+	}
+	return q.waits(), nil
+}
+
+// waits tells whether there is a request to do.
+func (q *sendQueue) waits() bool {
+	return q.posted != q.taken && (q.state == RDY || q.state == ERR && q.FlushInError)
+}
+
+// sendNext does one request, and tells whether there is another.
 func (d *Datapath) sendNext(n uint32) (more bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.sqs[n]
-	if q == nil { // destroyed meanwhile
+	if q == nil || !q.waits() { // destroyed or reset meanwhile
 		return false, nil
 	}
-	if q.state == RST {
-		return false, d.violate("send queue %#x: doorbell in state RST", n)
-	}
-	if q.posted == q.taken {
-		if err := d.count(&q.workQueue, "send queue", q.Record+4, q.size()); err != nil {
-			return false, err
-		}
-	}
-	if q.posted == q.taken || q.state == ERR && !q.FlushInError {
-		return false, nil
-	}
-	return true, d.request(q)
+	err = d.request(q)
+	return q.waits(), err
 }
 
 // request takes the next request, does it and completes it if it asks for that

@@ -485,6 +485,36 @@ func TestGoingToERRFlushesWhatIsPosted(t *testing.T) {
 	g.noViolations()
 }
 
+// A guest that posts as fast as the card sends, with other CPUs or through what comes
+// back from the wire, must not keep the card in one doorbell.
+func TestADoorbellDoesWhatWasPostedWhenItRang(t *testing.T) {
+	g := newGuest(t)
+	var s *sendQueue
+	post := func() {
+		s.post(s.request(send, false, eth(0, 0, nil), g.data(frameOf(1, 100))))
+		g.write(s.record+4, u32(uint32(s.pi)))
+	}
+	left := 0
+	g.d = queue.New(&g.mem, nil, func([]byte) {
+		if left++; left < 1000 {
+			post()
+		}
+	})
+	g.d.AllowKey(key)
+	s = g.sq(0x20, 4, g.cq(0x401, 4, g.eq(1, 6)))
+	for range 3 {
+		post()
+	}
+	for i := range 3 {
+		before := left
+		g.ok(s.ring())
+		if left-before != 3 {
+			t.Errorf("doorbell %d: %d frames left, not 3", i, left-before)
+		}
+	}
+	g.noViolations()
+}
+
 func TestWhoGetsAFrameMayAnswerAtOnce(t *testing.T) {
 	g, r := receiver(t, 3, 2000)
 	var d *queue.Datapath

@@ -20,6 +20,7 @@ const (
 	logMaxTransportDomains = 10
 	maxEQs                 = 64
 	maxFlowCounters        = 1 << 16
+	logMaxEntries          = 18 // of all flow tables together
 	logMaxWQ               = 15
 	logMaxStride           = 9
 	logMinStride           = 4
@@ -248,12 +249,12 @@ func receiveTableCapabilities(t FlowTables) []capability {
 		{at(0x78, 8), uint64(t.LogTables)},
 		{at(0x90, 8), uint64(t.LogCounters)},
 		{at(0x98, 8), uint64(t.LogDestinations)},
-		{at(0xb8, 8), uint64(t.LogSize)}, // log_max_flow
-		{at(0x100, 4), 0xf},              // outer dmac, smac, ether_type, ip_version
-		{at(0x104, 3), 7},                // outer first_prio, first_cfi, first_vid
-		{at(0x10c, 4), 0xf},              // outer sip, dip, frag, ip_protocol
-		{at(0x110, 2), 3},                // outer ip_ecn, ip_dscp
-		{at(0x112, 5), 0x1f},             // outer udp and tcp ports, tcp_flags
+		{at(0xb8, 8), logMaxEntries}, // log_max_flow
+		{at(0x100, 4), 0xf},          // outer dmac, smac, ether_type, ip_version
+		{at(0x104, 3), 7},            // outer first_prio, first_cfi, first_vid
+		{at(0x10c, 4), 0xf},          // outer sip, dip, frag, ip_protocol
+		{at(0x110, 2), 3},            // outer ip_ecn, ip_dscp
+		{at(0x112, 5), 0x1f},         // outer udp and tcp ports, tcp_flags
 	}
 }
 

@@ -87,21 +87,33 @@ func (f *function) setEntry(c *call) error {
 	if err != nil {
 		return err
 	}
-	table, index, changes := c.number(tableNumber), c.number(entryIndex), steering.Change(c.get(entryChanges))
-	o := entryRef(table, index)
+	table := c.number(tableNumber)
 	if why := f.objects.need(append(uses, ref{flowTable, uint64(table)})...); why != nil {
 		return why
 	}
-	if c.modifier == newEntry {
-		if changes != 0 {
-			return badValue("changes %#x of an entry that is new", changes)
-		}
-		if err := f.steering.SetEntry(table, index, e); err != nil {
-			return err
-		}
-		f.objects.add(o, uses...)
-		return nil
+	set := f.addEntry
+	if c.modifier == changeEntry {
+		set = f.changeEntry
 	}
+	return set(table, c.number(entryIndex), steering.Change(c.get(entryChanges)), e, uses)
+}
+
+func (f *function) addEntry(table, index uint32, changes steering.Change, e steering.Entry, uses []ref) error {
+	if changes != 0 {
+		return badValue("changes %#x of an entry that is new", changes)
+	}
+	if why := f.objects.room(flowEntry); why != nil {
+		return why
+	}
+	if err := f.steering.SetEntry(table, index, e); err != nil {
+		return err
+	}
+	f.objects.add(entryRef(table, index), uses...)
+	return nil
+}
+
+func (f *function) changeEntry(table, index uint32, changes steering.Change, e steering.Entry, uses []ref) error {
+	o := entryRef(table, index)
 	if why := f.objects.need(o); why != nil {
 		return why
 	}
@@ -114,13 +126,8 @@ func (f *function) setEntry(c *call) error {
 
 // rebindEntry takes over what a changed entry uses, and leaves the parts that it kept.
 func (f *function) rebindEntry(o ref, changes steering.Change, uses []ref) {
-	of := func(kinds ...kind) (some []ref) {
-		for _, u := range uses {
-			if slices.Contains(kinds, u.kind) {
-				some = append(some, u)
-			}
-		}
-		return some
+	of := func(k kind) []ref {
+		return slices.DeleteFunc(slices.Clone(uses), func(used ref) bool { return used.kind != k })
 	}
 	if changes&steering.ChangeDestinations != 0 {
 		f.objects.swap(o, flowTable, of(flowTable)...)

@@ -53,8 +53,8 @@ var numberings = [kinds]numbering{
 	tir:             {"TIR", 0x80001, 1 << logMaxTIRs},
 	rqt:             {"RQT", 0x91, 1 << logMaxRQTs},
 	flowTable:       {"flow table", 0xa1, 1 << 16},
-	flowGroup:       {"flow group", 0xb1, 1 << 20},
-	flowEntry:       {"flow table entry", 0, 0}, // named by its table and index
+	flowGroup:       {"flow group", 0xb1, 1 << 16},
+	flowEntry:       {"flow table entry", 0, 1 << logMaxEntries}, // named by its table and index
 	flowCounter:     {"flow counter", 0x800001, maxFlowCounters},
 	parseNode:       {"parse graph node", 0xc1, 1 << 8},
 }
@@ -93,17 +93,24 @@ func newRegistry() *registry { return &registry{objects: map[ref]*object{}} }
 // number is a free number for an object of the kind. Numbers come around late,
 // so that one that was given back is noticed if it is used again.
 func (r *registry) number(k kind) (uint32, *refusal) {
-	n := numberings[k]
-	if r.count[k] >= n.count {
-		return 0, refuse(NoResources, LimitReached, "all %d of kind %v are in use", n.count, k)
+	if why := r.room(k); why != nil {
+		return 0, why
 	}
-	for {
+	for n := numberings[k]; ; {
 		id := n.first + r.last[k]%n.count
 		r.last[k] = (r.last[k] + 1) % n.count
 		if r.objects[ref{k, uint64(id)}] == nil {
 			return id, nil
 		}
 	}
+}
+
+// room is nil if there can be another object of the kind.
+func (r *registry) room(k kind) *refusal {
+	if n := numberings[k].count; r.count[k] >= n {
+		return refuse(NoResources, LimitReached, "all %d of kind %v are in use", n, k)
+	}
+	return nil
 }
 
 // need is nil if all of the objects are there.

@@ -208,6 +208,17 @@ func TestEntriesThatAreRefused(t *testing.T) {
 	r.refused(with(set{0x30, 16, 1}, set{0xd8, 8, 0x80}), 16, BadParam, BadValue) // change of what is not modelled
 }
 
+func TestEntriesOfAllTablesAreBounded(t *testing.T) {
+	g := newGuest(t, card()).initialize()
+	r := g.up(1).rules()
+	g.function.objects.count[flowEntry] = 1<<logMaxEntries - 1 // as if they were there
+	last, more := r.entry(2, 8, 0), r.entry(0, 0, 0)
+	r.must(last, 16)
+	r.refused(more, 16, NoResources, LimitReached)
+	r.must(cmd(0x938, 0, 64, set{0xa8, 24, r.table}, set{0x100, 32, 8}), 16)
+	r.must(more, 16)
+}
+
 func TestAChangedEntryNeedsOnlyWhatItHasNow(t *testing.T) {
 	g := newGuest(t, card()).initialize()
 	r := g.up(2).rules()

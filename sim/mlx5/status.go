@@ -110,10 +110,11 @@ var steeringRefusals = map[steering.Kind]refusal{
 }
 
 var queueRefusals = map[queue.Kind]refusal{
-	queue.NotFound: {status: BadResource, syndrome: NoSuchObject},
-	queue.BadParam: {status: BadParam, syndrome: BadValue},
-	queue.InUse:    {status: BadResourceState, syndrome: ObjectInUse},
-	queue.BadState: {status: BadResourceState, syndrome: WrongObjectState},
+	queue.NotFound:    {status: BadResource, syndrome: NoSuchObject},
+	queue.BadParam:    {status: BadParam, syndrome: BadValue},
+	queue.NoResources: {status: NoResources, syndrome: LimitReached},
+	queue.InUse:       {status: BadResourceState, syndrome: ObjectInUse},
+	queue.BadState:    {status: BadResourceState, syndrome: WrongObjectState},
 }
 
 // asRefusal is what the driver is told of an error of any room.

@@ -42,7 +42,7 @@ func (d *Datapath) CreateCQ(n uint32, q CQ) error {
 	if n > counterMask {
 		return refuse(BadParam, "completion queue %#x: numbers have 24 bits", n)
 	}
-	r, err := newRing(q.Pages, q.LogSize, 22, 6)
+	r, err := d.newRing(q.Pages, q.LogSize, 22, 6)
 	if err == nil {
 		err = checkRecord(q.Record)
 	}

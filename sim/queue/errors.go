@@ -13,10 +13,11 @@ type Kind int
 
 // The kinds of an Error.
 const (
-	NotFound Kind = iota + 1 // names an object that is not there
-	BadParam                 // a value that is not allowed, or that the model does not know
-	InUse                    // the object cannot go while others need it
-	BadState                 // not now: the number is taken, or not from this state to that one
+	NotFound    Kind = iota + 1 // names an object that is not there
+	BadParam                    // a value that is not allowed, or that the model does not know
+	InUse                       // the object cannot go while others need it
+	BadState                    // not now: the number is taken, or not from this state to that one
+	NoResources                 // a limit of the card is reached
 )
 
 // Error is the error of a create, modify, query or destroy that was not done.

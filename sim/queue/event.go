@@ -21,7 +21,7 @@ type eventQueue struct {
 func (d *Datapath) CreateEQ(n uint32, q EQ) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, err := newRing(q.Pages, q.LogSize, 22, 6)
+	r, err := d.newRing(q.Pages, q.LogSize, 22, 6)
 	if err == nil {
 		err = unused(d.eqs, "event queue", n)
 	}

@@ -4,6 +4,7 @@ package queue_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/flexsteer/flexsteer/sim/queue"
@@ -153,6 +154,43 @@ func TestARingMayStartWithinItsFirstPageAndHaveLongPages(t *testing.T) {
 			t.Errorf("event %d: %x", i, b)
 		}
 	}
+}
+
+// One page, named again and again, is all that a guest needs to make lists of pages.
+func TestRingsOfManyPagesAreBounded(t *testing.T) {
+	g := newGuest(t)
+	p := queue.Pages{Addr: slices.Repeat([]uint64{1 << 20}, 1<<16)}
+	makers := []func(n uint32) error{
+		func(n uint32) error { return g.d.CreateEQ(n, queue.EQ{Pages: p, LogSize: 22}) },
+		func(n uint32) error { return g.d.CreateCQ(n, queue.CQ{Pages: p, LogSize: 22, EQ: 0}) },
+		func(n uint32) error {
+			return g.d.CreateRQ(n, queue.RQ{Pages: queue.Pages{Addr: p.Addr[:1<<12]}, LogSize: 15, LogStride: 9, CQ: 0})
+		},
+		func(n uint32) error {
+			return g.d.CreateSQ(n, queue.SQ{Pages: queue.Pages{Addr: p.Addr[:1<<9]}, LogSize: 15, CQ: 0})
+		},
+	}
+	for i := range uint32(3) {
+		for _, f := range makers {
+			g.ok(f(i))
+		}
+	}
+	made := uint32(3)
+	for ; made < 100 && makers[1](made) == nil; made++ {
+	}
+	if made == 100 {
+		t.Fatal("100 completion queues of 2^22 entries")
+	}
+	for _, f := range makers[:2] {
+		if err := f(made); kind(err) != queue.NoResources {
+			t.Error(err)
+		}
+	}
+	g.ok(g.d.DestroyCQ(1))
+	g.ok(makers[1](made))
+	g.d.Clear()
+	g.ok(makers[0](0))
+	g.noViolations()
 }
 
 func TestViolationsAreCountedByTextAndBounded(t *testing.T) {

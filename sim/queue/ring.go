@@ -18,7 +18,37 @@ type ring struct {
 	logStride int
 }
 
-func newRing(p Pages, logSize, maxLogSize, logStride int) (ring, error) {
+// maxPages is how many pages all rings have together at most: 4 GiB of rings in pages
+// of 4096 bytes. The same page may be named again and again, so that without a limit
+// lists of them could fill our memory.
+const maxPages = 1 << 20
+
+// newRing is a ring that still finds room.
+func (d *Datapath) newRing(p Pages, logSize, maxLogSize, logStride int) (ring, error) {
+	if total := d.pages() + len(p.Addr); total > maxPages {
+		return ring{}, refuse(NoResources, "%d pages of rings, at most %d", total, maxPages)
+	}
+	return layRing(p, logSize, maxLogSize, logStride)
+}
+
+// pages is how many pages all rings have.
+func (d *Datapath) pages() (n int) {
+	for _, q := range d.eqs {
+		n += len(q.pages)
+	}
+	for _, q := range d.cqs {
+		n += len(q.pages)
+	}
+	for _, q := range d.rqs {
+		n += len(q.pages)
+	}
+	for _, q := range d.sqs {
+		n += len(q.pages)
+	}
+	return n
+}
+
+func layRing(p Pages, logSize, maxLogSize, logStride int) (ring, error) {
 	r := ring{pages: slices.Clone(p.Addr), pageShift: logPage + p.LogPageSize, offset: uint64(p.Offset), logSize: logSize, logStride: logStride}
 	switch {
 	case logSize < 0 || logSize > maxLogSize:

@@ -109,7 +109,7 @@ func (d *Datapath) newWork(p Pages, logSize, logStride int, record uint64, n, cq
 		return r, nil, refuse(BadParam, "queue %#x: numbers have 24 bits", n)
 	}
 	// With 16 bits of counter, full and empty can be told apart up to half of them.
-	if r, err = newRing(p, logSize, 15, logStride); err != nil {
+	if r, err = d.newRing(p, logSize, 15, logStride); err != nil {
 		return r, nil, err
 	}
 	if err = checkRecord(record); err != nil {

@@ -188,3 +188,79 @@ func FuzzBAR(f *testing.F) {
 		g.Receive(udp(1))
 	})
 }
+
+// FuzzGuest: a guest that does anything, in any order, to a function with a network and
+// rules. The input is a list of things to do, each of what, a length and bytes about it.
+// Commands go through mailboxes that lie open to what is written to memory meanwhile.
+func FuzzGuest(f *testing.F) {
+	opcodes := slices.Sorted(maps.Keys(commands))
+	command := func(opcode int, over ...byte) []byte {
+		i := byte(slices.Index(opcodes, uint16(opcode)))
+		return append([]byte{0, byte(1 + len(over)), i}, over...)
+	}
+	ring := []byte{1, 0}
+	f.Add(slices.Concat(command(0x100), []byte{2, 7, 0, 0, 40, 1, 2, 3, 4}, ring, []byte{5, 0, 1, 0}, ring))
+	f.Add(slices.Concat([]byte{3, 60}, udp(5000), []byte{4, 10, 0, 0x20, 0, 0, 0, 0, 0, 0, 4, 1}, []byte{3, 60}, udp(1)))
+	f.Add(slices.Concat(command(0x103, 2), ring, []byte{6, 6, 0x14, 0, 0, 0, 1, 0}, []byte{7, 1, 0}, []byte{3, 60}, udp(5000)))
+	f.Add(slices.Concat([]byte{4, 9, 1, 0, 0, 0, 0, 0, 4, 0, 1}, []byte{7, 1, 1}, []byte{3, 60}, udp(1), []byte{7, 1, 2}, []byte{7, 1, 3}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g := newGuest(t, card()).initialize()
+		n := g.up(2)
+		r := n.rules()
+		g.must(r.entry(2, 8, r.tir(1)), 16)
+		n.transmits(udp(1))
+		for len(b) >= 2 {
+			what, about := b[0], b[2:]
+			about = about[:min(int(b[1]), len(about))]
+			b = b[2+len(about):]
+			g.anything(n, opcodes, what, about)
+			g.invariants()
+		}
+		g.Report()
+		g.Tables()
+	})
+}
+
+// anything is one thing that a guest, or the world around it, can do.
+func (g *guest) anything(n *network, opcodes []uint16, what byte, about []byte) {
+	word := func(i int) (v uint32) { // that is not there is 0
+		for j := range 4 {
+			v <<= 8
+			if i+j < len(about) {
+				v |= uint32(about[i+j])
+			}
+		}
+		return v
+	}
+	rest := func(i int) []byte { return about[min(i, len(about)):] }
+	switch what % 8 {
+	case 0: // lay a command into its slot
+		opcode := opcodes[int(word(0)>>24)%len(opcodes)]
+		g.memory.Write(g.queue, g.entry(g.overlay(commands[opcode], rest(1), n.sqRing), 16+int(word(1)>>20)))
+	case 1: // have it run
+		g.write32(segDoorbell, 1|word(0))
+	case 2: // write to what memory there is, the latest first
+		g.memory.Write(g.free-1-uint64(word(0)>>8)%(g.free-0x100000), rest(3))
+	case 3:
+		g.Receive(about)
+		g.Lose(about)
+	case 4: // ring at a UAR page, or the next
+		registers := []uint64{0x20, 0x40, 0x48, 0x800, 0x900}
+		g.BARWrite((n.uar+uint64(word(0)>>24)%2)*pageSize+registers[int(word(1)>>24)%len(registers)], rest(2))
+	case 5: // lose a page
+		g.memory.Unmap(g.free-1-uint64(word(0)>>8)%(g.free-0x100000), 1)
+	case 6: // write to the initialization segment
+		g.write32(uint64(word(0)>>24)&^3, word(2))
+	case 7:
+		switch word(0) >> 24 % 4 {
+		case 0:
+			g.Reset()
+		case 1:
+			g.SetLink(word(1)>>24&1 != 0)
+		case 2:
+			g.Vanish()
+		case 3:
+			g.attach()
+		}
+	}
+}

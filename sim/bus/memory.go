@@ -75,7 +75,7 @@ func (m *Memory) each(addr uint64, b []byte, move func(page, part []byte)) error
 	for done := 0; done < len(b); {
 		at := addr + uint64(done)
 		page := m.pages[at/pageSize]
-		if page == nil {
+		if page == nil || at < addr { // nothing is behind the last address
 			return NotMapped{addr, len(b)}
 		}
 		from := page[at%pageSize:]

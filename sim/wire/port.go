@@ -40,8 +40,9 @@ type Port struct {
 
 	sent, answered, lost traffic
 
-	mu      sync.Mutex
-	capture *capture
+	changing sync.Mutex // by who begins or ends a capture, and taken first
+	mu       sync.Mutex
+	capture  *capture
 }
 
 // NewPort plugs a cable into card, with a peer (or nil) at its end.
@@ -115,7 +116,9 @@ func (p *Port) keep(frame []byte) {
 // StartCapture writes what the guest transmits from now on to a new pcap file. A
 // capture that is on ends.
 func (p *Port) StartCapture(path string) error {
-	if _, err := p.StopCapture(); err != nil {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if _, err := p.stopCapture(); err != nil {
 		return err
 	}
 	f, err := os.Create(path)
@@ -135,6 +138,12 @@ func (p *Port) StartCapture(path string) error {
 
 // StopCapture ends the capture, if one is on, and tells how many frames its file has.
 func (p *Port) StopCapture() (frames int, err error) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	return p.stopCapture()
+}
+
+func (p *Port) stopCapture() (frames int, err error) {
 	p.mu.Lock()
 	c := p.capture
 	p.capture = nil

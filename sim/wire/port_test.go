@@ -5,6 +5,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -193,6 +194,29 @@ func TestWithoutAPeerNothingIsAnswered(t *testing.T) {
 	NewPort(n, nil).Transmit(unhex(t, arpRequest))
 	if len(n.got[0]) > 0 {
 		t.Errorf("the card got %x", n.got[0])
+	}
+}
+
+func TestCapturesThatBeginAtOnceEndOneByOne(t *testing.T) {
+	p := NewPort(&nic{}, nil)
+	dir := t.TempDir()
+	path := func(i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
+	var clients sync.WaitGroup
+	for i := range 100 {
+		clients.Go(func() {
+			if err := p.StartCapture(path(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	clients.Wait()
+	if _, err := p.StopCapture(); err != nil {
+		t.Error(err)
+	}
+	for i := range 100 {
+		if b, err := os.ReadFile(path(i)); len(b) != fileHeader {
+			t.Errorf("capture %d has %d bytes, %v", i, len(b), err)
+		}
 	}
 }
 

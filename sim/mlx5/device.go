@@ -3,7 +3,6 @@
 package mlx5
 
 import (
-	"net"
 	"sync"
 	"time"
 
@@ -27,9 +26,7 @@ type Device struct {
 	card        Personality // all that it can
 	personality Personality // what it offers since the last reset
 	parserOff   bool        // from the next reset on
-	mac         net.HardwareAddr
 	out         func(frame []byte)
-	parser      *parser
 	rings       *queue.Datapath
 	now         func() time.Duration // since the device was made
 
@@ -52,20 +49,8 @@ type Device struct {
 // out gets each frame that the guest sends while the link is up; it may call
 // Receive, and must copy what it keeps.
 func New(b bus.Bus, p Personality, out func(frame []byte)) *Device {
-	return newDevice(b, p, p.MAC.HardwareAddr, out, &parser{samples: p.samples()})
-}
-
-// Sibling is another function of the same card. The two share the samples of
-// the parse graph and nothing else that the model knows.
-func (d *Device) Sibling(b bus.Bus, out func(frame []byte)) *Device {
-	mac := append(net.HardwareAddr(nil), d.mac...)
-	mac[len(mac)-1]++
-	return newDevice(b, d.card, mac, out, d.parser)
-}
-
-func newDevice(b bus.Bus, p Personality, mac net.HardwareAddr, out func([]byte), pool *parser) *Device {
 	start := time.Now()
-	d := &Device{bus: b, card: p, personality: p, mac: mac, out: out, parser: pool, now: func() time.Duration { return time.Since(start) }}
+	d := &Device{bus: b, card: p, personality: p, out: out, now: func() time.Duration { return time.Since(start) }}
 	d.rings = queue.New(b, d.ticks, d.transmit)
 	d.port = newPort(p)
 	d.reset()
@@ -95,9 +80,6 @@ func (d *Device) SetParser(on bool) {
 }
 
 func (d *Device) reset() {
-	if d.function != nil {
-		d.function.dropObjects()
-	}
 	d.personality = d.card
 	if d.parserOff {
 		d.personality.ParseGraph = nil

@@ -41,7 +41,6 @@ type function struct {
 	rings     *queue.Datapath
 	steering  *steering.State
 	commandEQ map[uint32]bool // event queues that are told of finished commands
-	samples   map[uint32]int  // samples that each parse graph node holds
 	flowHits  *flowHits
 	vport     vport
 	closeFast bool // TEARDOWN_HCA said that nic_interface will go to disabled
@@ -55,9 +54,8 @@ func newFunction(d *Device) *function {
 		general:   d.generalPage(),
 		objects:   newRegistry(),
 		commandEQ: map[uint32]bool{},
-		samples:   map[uint32]int{},
 		flowHits:  &flowHits{},
-		vport:     newVport(d.mac),
+		vport:     newVport(d.card.MAC.HardwareAddr),
 		steering:  steering.New(d.personality.limits()),
 	}
 }
@@ -136,12 +134,8 @@ func (f *function) teardownHCA(c *call) error {
 // dropObjects takes every object that is left away, as the hardware does when the function closes.
 func (f *function) dropObjects() {
 	f.rings.Clear()
-	for _, n := range f.samples {
-		f.dev.parser.giveBack(n)
-	}
 	f.objects = newRegistry()
 	f.steering = steering.New(f.dev.personality.limits())
-	clear(f.samples)
 	clear(f.commandEQ)
 	f.flowHits = &flowHits{}
 }
@@ -156,7 +150,7 @@ func (f *function) disableHCA(c *call) error {
 	f.pages = pages{}
 	f.issi = 0
 	f.general = f.dev.generalPage()
-	f.vport = newVport(f.dev.mac)
+	f.vport = newVport(f.dev.card.MAC.HardwareAddr)
 	f.state = disabled
 	return nil
 }

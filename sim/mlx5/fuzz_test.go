@@ -30,12 +30,17 @@ func (g *guest) invariants() {
 	if count != r.count {
 		g.Fatalf("objects by kind %v, counted as %v", count, r.count)
 	}
-	samples := 0
-	for _, n := range g.function.samples {
-		samples += n
+	samples := g.function.steering.FreeSamples()
+	for o := range r.objects {
+		if o.kind == parseNode {
+			n, err := g.function.steering.Node(uint32(o.id))
+			if samples += len(n.Samples); err != nil {
+				g.Fatal(err)
+			}
+		}
 	}
-	if left := g.parser.left(); left != g.personality.samples()-samples {
-		g.Fatalf("%d samples are free and %d in use, of %d", left, samples, g.personality.samples())
+	if samples != g.personality.limits().Samples {
+		g.Fatalf("%d samples, free or of nodes", samples)
 	}
 }
 

@@ -50,13 +50,6 @@ func newGuest(t testing.TB, p Personality) *guest {
 	return g
 }
 
-// sibling is a guest on the second function of the same card.
-func (g *guest) sibling() *guest {
-	s := &guest{TB: g.TB, memory: &bus.Memory{}, free: 0x100000, clock: time.Hour}
-	s.Device = g.Device.Sibling(s.memory, func([]byte) {})
-	return s
-}
-
 // alloc is n bytes of zeros at the start of a page.
 func (g *guest) alloc(n int) uint64 {
 	at := g.free

@@ -3,8 +3,6 @@
 package mlx5
 
 import (
-	"sync"
-
 	"github.com/flexsteer/flexsteer/sim/prm"
 	"github.com/flexsteer/flexsteer/sim/steering"
 )
@@ -66,34 +64,6 @@ var parseGraphCommands = []command{
 		when: running, run: (*function).destroyNode, shows: shows("object", objectField)},
 }
 
-// parser is what the functions of a card share of the flex parser.
-type parser struct {
-	mu      sync.Mutex
-	samples int // that are free
-}
-
-func (p *parser) left() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.samples
-}
-
-func (p *parser) take(n int) *refusal {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n > p.samples {
-		return refuse(NoResources, LimitReached, "%d samples of the parse graph wanted, %d are free", n, p.samples)
-	}
-	p.samples -= n
-	return nil
-}
-
-func (p *parser) giveBack(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.samples += n
-}
-
 // nodeOf reads a node.
 func nodeOf(c *call) (n steering.Node, err error) {
 	if mode := c.get(nodeLengthMode); mode != headerLengthFixed {
@@ -133,17 +103,9 @@ func (f *function) createNode(c *call) error {
 	if err != nil {
 		return err
 	}
-	if why := f.dev.parser.take(len(n.Samples)); why != nil {
-		return why
-	}
 	number, err := f.create(parseNode, nil, func(number uint32) error { return f.steering.CreateNode(number, n) })
-	if err != nil {
-		f.dev.parser.giveBack(len(n.Samples))
-		return err
-	}
-	f.samples[number] = len(n.Samples)
 	c.put(objectField, uint64(number))
-	return nil
+	return err
 }
 
 func (f *function) queryNode(c *call) error {
@@ -173,12 +135,5 @@ func (f *function) queryNode(c *call) error {
 
 func (f *function) destroyNode(c *call) error {
 	number := c.number(objectField)
-	return f.destroy(ref{parseNode, uint64(number)}, func() error {
-		if err := f.steering.DestroyNode(number); err != nil {
-			return err
-		}
-		f.dev.parser.giveBack(f.samples[number])
-		delete(f.samples, number)
-		return nil
-	})
+	return f.destroy(ref{parseNode, uint64(number)}, func() error { return f.steering.DestroyNode(number) })
 }

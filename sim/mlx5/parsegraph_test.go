@@ -120,25 +120,21 @@ func TestNodesThatTheModelDoesNotKnow(t *testing.T) {
 	g.refused(cmd(0xa00, 0x23, 432), 16, BadParam, UnknownModifier)
 }
 
-func TestTheFunctionsOfACardShareItsSamples(t *testing.T) {
+func TestAPoolOfSamplesIsUsedUpAndComesBack(t *testing.T) {
 	g := newGuest(t, card()).initialize()
-	s := g.sibling().initialize()
 	g.node(200, 0)
-	s.node(200, 0)
-	third := s.node(201, 0)
-	g.refused(nodeCommand(202, 0), 16, NoResources, LimitReached)
-	s.refused(nodeCommand(202, 0), 16, NoResources, LimitReached)
-	s.must(cmd(0xa03, 0x22, 16, set{0x40, 32, third}), 16)
+	second := g.node(201, 0)
 	g.node(202, 0)
-	if g.Report().Samples != 0 || s.Report().Samples != 0 {
-		t.Errorf("%d and %d samples", g.Report().Samples, s.Report().Samples)
+	g.refused(nodeCommand(203, 0), 16, NoResources, LimitReached)
+	if n := g.Report().Samples; n != 0 {
+		t.Errorf("%d samples are free", n)
 	}
-	g.Reset()
-	if s.Report().Samples != 2 {
-		t.Errorf("%d samples after one function's reset", s.Report().Samples)
-	}
+	g.must(cmd(0xa03, 0x22, 16, set{0x40, 32, second}), 16)
+	g.node(203, 0)
 	g.clean()
-	s.clean()
+	if g.Reset(); g.Report().Samples != 3 {
+		t.Errorf("%d samples after a reset", g.Report().Samples)
+	}
 }
 
 func TestANodeIsInUseWhileAGroupComparesItsSample(t *testing.T) {

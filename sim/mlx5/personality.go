@@ -23,7 +23,7 @@ type Personality struct {
 	PCIDevice Hex16   `json:"pci_device"` // PCI device id, as "0xa2dc"
 	Firmware  Version `json:"firmware"`   // as "32.39.2048"
 	PSID      string  `json:"psid"`       // board id, at most 16 bytes
-	MAC       MAC     `json:"mac"`        // of the first function; a sibling has the next one
+	MAC       MAC     `json:"mac"`        // of the function
 	Speed     int     `json:"speed_gbps"` // of the port, one of speeds
 	// ParseGraph is nil where the firmware offers none.
 	ParseGraph *ParseGraph `json:"parse_graph"`
@@ -32,8 +32,8 @@ type Personality struct {
 
 // ParseGraph is how much of the flex parser the firmware lets drivers program.
 type ParseGraph struct {
-	Nodes          int `json:"nodes"`            // at once, of each function; 1 to 256
-	Samples        int `json:"samples"`          // of all nodes of the card together; 1 to 255
+	Nodes          int `json:"nodes"`            // at once; 1 to 256
+	Samples        int `json:"samples"`          // of all nodes together; 1 to 255
 	SamplesPerNode int `json:"samples_per_node"` // max_num_sample; 1 to 8
 	ArcsIn         int `json:"arcs_in"`          // max_num_arc_in; 1 to 8
 	HeaderBytes    int `json:"header_bytes"`     // max_base_header_length; 4 to 65535
@@ -97,14 +97,6 @@ func (p Personality) check() error {
 type valueRange struct {
 	name               string
 	value, least, most int
-}
-
-// samples is the size of the card's pool.
-func (p Personality) samples() int {
-	if p.ParseGraph == nil {
-		return 0
-	}
-	return p.ParseGraph.Samples
 }
 
 // limits is what steering may offer.

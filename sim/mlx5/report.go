@@ -23,7 +23,7 @@ type Report struct {
 	Leaks      map[string]int            `json:"leaks"` // objects by kind that were left at TEARDOWN_HCA, and pages at DISABLE_HCA
 	Teardowns  int                       `json:"teardowns"`
 	Resets     int                       `json:"resets"`
-	Samples    int                       `json:"free_samples"` // of the parse graph; the functions of a card share them
+	Samples    int                       `json:"free_samples"` // of the parse graph
 }
 
 // Violation is something that a correct driver does not do.
@@ -85,7 +85,7 @@ func (d *Device) Report() Report {
 		Commands: map[string]map[string]int{}, Unknown: map[string]int{},
 		Violations: slices.Clone(d.report.violations), Total: d.report.total,
 		Alive: d.function.objects.alive(), Leaks: maps.Clone(d.report.leaks),
-		Teardowns: d.report.teardowns, Resets: d.report.resets, Samples: d.parser.left(),
+		Teardowns: d.report.teardowns, Resets: d.report.resets, Samples: d.function.steering.FreeSamples(),
 	}
 	for opcode, statuses := range d.report.commands {
 		r.count(opcode, statuses)

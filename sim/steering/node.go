@@ -55,9 +55,8 @@ func (s *State) CreateNode(id uint32, n Node) error {
 	if len(s.nodes) >= s.limits.Nodes {
 		return refuse(NoResources, "parse graph node %#x: there are %d nodes already", id, s.limits.Nodes)
 	}
-	if len(n.Samples) > s.limits.Samples-len(s.samples) {
-		return refuse(NoResources, "parse graph node %#x: %d samples; %d of %d are free",
-			id, len(n.Samples), s.limits.Samples-len(s.samples), s.limits.Samples)
+	if free := s.FreeSamples(); len(n.Samples) > free {
+		return refuse(NoResources, "parse graph node %#x: %d samples; %d of %d are free", id, len(n.Samples), free, s.limits.Samples)
 	}
 	made := &node{Node{n.HeaderBytes, slices.Clone(n.Samples), slices.Clone(n.In)}, id}
 	for i := range made.Samples {
@@ -123,6 +122,9 @@ func (s *State) freeSample() uint32 {
 	}
 	return id
 }
+
+// FreeSamples is how many samples new nodes can have, all together.
+func (s *State) FreeSamples() int { return s.limits.Samples - len(s.samples) }
 
 // Node is a node with the ids of its samples.
 func (s *State) Node(id uint32) (Node, error) {

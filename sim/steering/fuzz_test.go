@@ -67,9 +67,6 @@ func FuzzAnyFrameHasAVerdict(f *testing.F) {
 				t.Fatalf("queue %#x", q)
 			}
 		}
-		if h := v.Headers; h.L3 != L3None && (h.L4Offset < h.L3Offset+20 || h.L4Offset > len(frame)) {
-			t.Fatalf("%+v of %d bytes", h, len(frame))
-		}
 	})
 }
 

@@ -72,8 +72,7 @@ func (h *Hash) of(p *packet) (hash uint32, hashType uint8) {
 }
 
 func (h *Hash) input(b []byte, p *packet) (input []byte, hashType uint8) {
-	version := [2]uint8{L3IPv4, L3IPv6}[h.L3]
-	if p.L3 != version {
+	if p.version != [2]uint8{4, 6}[h.L3] {
 		return b, 0
 	}
 	src, dst := p.addresses()
@@ -83,7 +82,7 @@ func (h *Hash) input(b []byte, p *packet) (input []byte, hashType uint8) {
 		return binary.BigEndian.AppendUint32(b, p.spi), hashType | 3<<4 | 3<<6
 	}
 	wanted := [2]uint8{protocolTCP, protocolUDP}[h.L4]
-	if !p.hasPorts || p.Protocol != wanted {
+	if !p.hasPorts || p.protocol != wanted {
 		return b, hashType
 	}
 	b, portType := h.pair(b, p.srcPort[:], p.dstPort[:], HashSrcPort, [2]uint8{1, 2}[h.L4])

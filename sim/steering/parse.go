@@ -4,41 +4,19 @@ package steering
 
 import "encoding/binary"
 
-// The layer 3 types of a completion: l3_hdr_type.
-const (
-	L3None uint8 = 0
-	L3IPv6 uint8 = 1
-	L3IPv4 uint8 = 2
-)
-
-// The layer 4 types of a completion: l4_hdr_type.
-const (
-	L4None              uint8 = 0
-	L4TCP               uint8 = 1 // without ACK
-	L4UDP               uint8 = 2
-	L4TCPAckWithoutData uint8 = 3
-	L4TCPAckWithData    uint8 = 4
-)
-
-// Headers is what the fixed parser saw, in the completion's terms.
-type Headers struct {
-	Tags      int    // VLAN tags, 0 to 2
-	TPID, TCI uint16 // of the first tag
-	EtherType uint16 // behind the tags
-	L3, L4    uint8  // L3* and L4*
-	Fragment  bool
-	Protocol  uint8 // of IP, behind IPv6 extension headers
-	L3Offset  int   // bytes from the frame's start; 0: no IP
-	L4Offset  int   // bytes from the frame's start to what follows the IP header; 0: no IP
-}
-
 // packet is a frame as the tables see it.
 type packet struct {
-	Headers
 	frame []byte
-	end   int // of the IP packet in frame
 	match Match
-	node  *node // that follows Protocol and whose header is complete; nil: none
+
+	tags      int    // VLAN tags, 0 to 2
+	etherType uint16 // behind the tags
+	version   uint8  // of IP, 4 or 6; 0: no IP
+	fragment  bool
+	protocol  uint8 // of IP, behind IPv6 extension headers
+	payload   int   // what follows the IP header, in bytes from the frame's start
+	end       int   // of the IP packet in frame
+	node      *node // that follows protocol and whose header is complete; nil: none
 
 	has              headers
 	hasPorts         bool
@@ -68,22 +46,22 @@ const (
 func (s *State) parse(p *packet, frame []byte) {
 	p.frame = frame
 	at := p.ethernet()
-	switch p.EtherType {
+	switch p.etherType {
 	case etherTypeIPv4:
 		p.ipv4(at)
 	case etherTypeIPv6:
 		p.ipv6(at)
 	}
-	if p.L3 == L3None {
+	if p.version == 0 {
 		return
 	}
-	p.match[16] = p.Protocol
-	if !p.Fragment {
+	p.match[16] = p.protocol
+	if !p.fragment {
 		p.layer4()
 	}
 	// Assumed: the parse graph knows nothing of fragments, so that a node
 	// takes the payload of a later fragment for its header.
-	if n := s.byProto[p.Protocol]; n != nil && p.end-p.L4Offset >= n.HeaderBytes {
+	if n := s.byProto[p.protocol]; n != nil && p.end-p.payload >= n.HeaderBytes {
 		p.node = n
 	}
 }
@@ -96,7 +74,7 @@ func (p *packet) sample(id uint32) uint32 {
 	}
 	for _, s := range p.node.Samples {
 		if s.ID == id {
-			return binary.BigEndian.Uint32(p.frame[p.L4Offset+s.Offset:])
+			return binary.BigEndian.Uint32(p.frame[p.payload+s.Offset:])
 		}
 	}
 	return 0
@@ -104,7 +82,7 @@ func (p *packet) sample(id uint32) uint32 {
 
 // addresses are those of an IP packet.
 func (p *packet) addresses() (src, dst []byte) {
-	if p.L3 == L3IPv4 {
+	if p.version == 4 {
 		return p.match[44:48], p.match[60:64]
 	}
 	return p.match[32:48], p.match[48:64]
@@ -117,22 +95,21 @@ func (p *packet) ethernet() (at int) {
 	copy(p.match[0:6], p.frame[6:12]) // smac
 	copy(p.match[8:14], p.frame[0:6]) // dmac
 	at = ethernetBytes
-	p.EtherType = binary.BigEndian.Uint16(p.frame[12:])
-	for p.Tags < 2 && isTag(p.EtherType) && len(p.frame) >= at+4 {
-		p.tag(p.EtherType, binary.BigEndian.Uint16(p.frame[at:]))
-		p.EtherType = binary.BigEndian.Uint16(p.frame[at+2:])
+	p.etherType = binary.BigEndian.Uint16(p.frame[12:])
+	for p.tags < 2 && isTag(p.etherType) && len(p.frame) >= at+4 {
+		p.tag(p.etherType, binary.BigEndian.Uint16(p.frame[at:]))
+		p.etherType = binary.BigEndian.Uint16(p.frame[at+2:])
 		at += 4
 	}
-	p.put16(6, p.EtherType)
+	p.put16(6, p.etherType)
 	return at
 }
 
 func isTag(etherType uint16) bool { return etherType == etherTypeCTag || etherType == etherTypeSTag }
 
 func (p *packet) tag(tpid, tci uint16) {
-	p.Tags++
-	if p.Tags == 1 {
-		p.TPID, p.TCI = tpid, tci
+	p.tags++
+	if p.tags == 1 {
 		p.put16(14, tci)
 		if tpid == etherTypeCTag {
 			p.match[18] |= 0x80
@@ -150,7 +127,7 @@ func (p *packet) tag(tpid, tci uint16) {
 }
 
 // ipv4 reads a header with its options. What says that it is IPv4 and is not has
-// no layer 3, but its ethertype.
+// no IP version, but its ethertype.
 func (p *packet) ipv4(at int) {
 	b := p.frame[at:]
 	if len(b) < 20 || b[0]>>4 != 4 {
@@ -160,8 +137,8 @@ func (p *packet) ipv4(at int) {
 	if length < 20 || len(b) < length {
 		return
 	}
-	p.L3, p.L3Offset, p.L4Offset, p.Protocol = L3IPv4, at, at+length, b[9]
-	p.end = p.L4Offset + max(0, min(int(binary.BigEndian.Uint16(b[2:])), len(b))-length)
+	p.payload, p.protocol = at+length, b[9]
+	p.end = p.payload + max(0, min(int(binary.BigEndian.Uint16(b[2:])), len(b))-length)
 	const moreOrOffset = 0x3fff
 	p.layer3(4, b[1], b[8], binary.BigEndian.Uint16(b[6:])&moreOrOffset != 0)
 	p.match[26] = b[0] << 4 // ipv4_ihl
@@ -171,10 +148,11 @@ func (p *packet) ipv4(at int) {
 
 // layer3 sets what both versions have.
 func (p *packet) layer3(version, trafficClass, hops uint8, fragment bool) {
+	p.version = version
 	p.match[17] = trafficClass
 	p.match[18] |= version << 1
 	p.match[27] = hops
-	if p.Fragment = fragment; fragment {
+	if p.fragment = fragment; fragment {
 		p.match[18] |= 0x20
 	}
 }
@@ -184,7 +162,6 @@ func (p *packet) ipv6(at int) {
 	if len(b) < 40 || b[0]>>4 != 6 {
 		return
 	}
-	p.L3, p.L3Offset = L3IPv6, at
 	p.end = len(p.frame)
 	// A payload length of 0 is a jumbogram's.
 	if n := int(binary.BigEndian.Uint16(b[4:])); n != 0 {
@@ -204,18 +181,18 @@ func (p *packet) ipv6(at int) {
 // has a rule of its own for ip_protocol 51. A header that is cut short ends it.
 func (p *packet) extensions(next uint8, at int) {
 	for {
-		p.Protocol, p.L4Offset = next, at
+		p.protocol, p.payload = next, at
 		n := p.extensionLength(next, at)
 		if n == 0 || at+n > p.end {
 			return
 		}
 		next = p.frame[at]
-		if p.Protocol == 44 {
-			p.Fragment = true
+		if p.protocol == 44 {
+			p.fragment = true
 			p.match[18] |= 0x20
 			if binary.BigEndian.Uint16(p.frame[at+2:])>>3 != 0 {
 				// What follows is the middle of something.
-				p.Protocol, p.L4Offset = next, at+n
+				p.protocol, p.payload = next, at+n
 				return
 			}
 		}
@@ -239,16 +216,16 @@ func (p *packet) extensionLength(protocol uint8, at int) int {
 // layer4 reads what is behind IP of a packet that is no fragment. A header that
 // the IP packet ends within is not there.
 func (p *packet) layer4() {
-	b := p.frame[p.L4Offset:p.end]
-	switch p.Protocol {
+	b := p.frame[p.payload:p.end]
+	switch p.protocol {
 	case protocolTCP:
 		p.tcp(b)
 	case protocolUDP:
 		p.udp(b)
 	case protocolICMP:
-		p.icmp(b, L3IPv4, 0)
+		p.icmp(b, 4, 0)
 	case protocolICMPv6:
-		p.icmp(b, L3IPv6, 1)
+		p.icmp(b, 6, 1)
 	case protocolGRE:
 		p.gre(b)
 	case protocolESP:
@@ -279,29 +256,19 @@ func (p *packet) tcp(b []byte) {
 	flags := binary.BigEndian.Uint16(b[12:])
 	p.match[18] |= uint8(flags>>8) & 1
 	p.match[19] = uint8(flags)
-	const ack = 0x10
-	switch header := int(flags>>12) * 4; {
-	case flags&ack == 0:
-		p.L4 = L4TCP
-	case len(b) > header:
-		p.L4 = L4TCPAckWithData
-	default:
-		p.L4 = L4TCPAckWithoutData
-	}
 }
 
 func (p *packet) udp(b []byte) {
 	if len(b) >= 8 {
 		p.has |= hasUDP
-		p.L4 = L4UDP
 		p.ports(b, 28, 2)
 	}
 }
 
 // icmp fills the first or the second fields of misc3: ICMP counts behind IPv4
 // only, ICMPv6 behind IPv6.
-func (p *packet) icmp(b []byte, l3 uint8, which int) {
-	if p.L3 == l3 && len(b) >= 8 {
+func (p *packet) icmp(b []byte, version uint8, which int) {
+	if p.version == version && len(b) >= 8 {
 		p.has |= [2]headers{hasICMP, hasICMPv6}[which]
 		copy(p.match[misc3/8+24+4*which:], b[4:8])
 		copy(p.match[misc3/8+32+2*which:], b[:2])

@@ -100,7 +100,6 @@ func TestWhatIsRefused(t *testing.T) {
 		text string
 	}{
 		{tableOf(lowTable, Table{}), BadState, "table 1 exists already"},
-		{tableOf(20, Table{Type: 1}), BadParam, "type 0x1"},
 		{tableOf(20, Table{Level: 64}), BadParam, "levels 0 to 63"},
 		{tableOf(20, Table{LogSize: 23}), BadParam, "the largest table has 2^22"},
 		{tableOf(20, Table{Miss: Miss{2, 0}}), BadParam, "miss action 2"},

@@ -297,7 +297,7 @@ func TestWithoutARootNobodyGetsAFrame(t *testing.T) {
 	if v := c.Steer(to4(17, udp(1, 2)).bytes()); len(v.Path) != 0 {
 		t.Error(v.Path)
 	}
-	if v := New(limits()).Steer(make([]byte, 13)); v.Queues != nil || v.Headers != (Headers{}) {
+	if v := New(limits()).Steer(make([]byte, 13)); v.Queues != nil || v.Path != nil {
 		t.Errorf("%+v", v)
 	}
 }

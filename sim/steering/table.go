@@ -2,9 +2,8 @@
 
 package steering
 
-// Table is a flow table.
+// Table is a flow table of the only type that the model has, NIC receive.
 type Table struct {
-	Type    uint8 // table_type: 0, NIC receive, is all there is
 	Level   uint8 // a packet goes from lower levels to higher ones only
 	LogSize uint8 // of the number of entries
 	Miss    Miss
@@ -39,8 +38,6 @@ func (s *State) CreateTable(id uint32, t Table) error {
 	switch {
 	case s.tables[id] != nil:
 		return refuse(BadState, "table %d exists already", id)
-	case t.Type != 0:
-		return refuse(BadParam, "table %d: type %#x; the model has the NIC receive tables only, type 0", id, t.Type)
 	case int(t.Level) >= s.limits.Levels:
 		return refuse(BadParam, "table %d: level %d; the card has levels 0 to %d", id, t.Level, s.limits.Levels-1)
 	case int(t.LogSize) > s.limits.LogTableSize:

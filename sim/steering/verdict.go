@@ -11,7 +11,6 @@ type Verdict struct {
 	HashType uint8    // of the last queue: rss_hash_type of the completion, see Hash
 	Tag      uint32   // flow tag of the last entry that has one other than 0
 	Counters []uint32 // flow counters hit, in order
-	Headers  Headers
 	Path     []Step
 }
 
@@ -45,7 +44,6 @@ func (s *State) Steer(frame []byte) (v Verdict) {
 	}
 	var p packet
 	s.parse(&p, frame)
-	v.Headers = p.Headers
 	for t := s.root; t != nil; {
 		step := t.look(&p)
 		v.Path = append(v.Path, step)

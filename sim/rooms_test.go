@@ -34,6 +34,13 @@ var rooms = map[string][]string{
 // impure is what steering, which only decides, does not see.
 var impure = []string{"os", "net", "time", "log", "log/slog", "io/fs", "syscall", "sync"}
 
+// outside is what the device, which knows its registers and the bus that it is
+// lent, does not see: files, and how a machine reaches it.
+var (
+	outside = []string{"os", "io/fs", "syscall", "golang.org/x/sys/unix"}
+	device  = []string{"bus", "prm", "steering", "queue", "mlx5", "nv", "pci"}
+)
+
 func TestEachRoomImportsOnlyWhatItMay(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {
@@ -56,6 +63,8 @@ func TestEachRoomImportsOnlyWhatItMay(t *testing.T) {
 				t.Errorf("%s imports %s, which it may not", room, path)
 			case room == "steering" && slices.Contains(impure, path):
 				t.Errorf("%s imports %s: it is pure", room, path)
+			case slices.Contains(device, room) && slices.Contains(outside, path):
+				t.Errorf("%s imports %s: it is of the device", room, path)
 			}
 		}
 	}

@@ -260,6 +260,12 @@ func TestWhatACompletionSaysOfAFrame(t *testing.T) {
 		b := unhex(s)
 		return slices.Concat(b[:12], be.AppendUint16(be.AppendUint16(nil, tpid), tci), b[12:])
 	}
+	extended := func(kind byte, header ...byte) []byte { // udp6 with an extension header
+		b := slices.Insert(unhex(udp6), 54, header...)
+		be.PutUint16(b[18:], be.Uint16(b[18:])+uint16(len(header)))
+		b[20] = kind
+		return b
+	}
 	const l2, l3, l4 = 1, 2, 4
 	const isIPv6, isIPv4, isTCP, isUDP, isAck, isAckData = 1 << 2, 2 << 2, 1 << 4, 2 << 4, 3 << 4, 4 << 4
 	for _, c := range []struct {
@@ -279,6 +285,10 @@ func TestWhatACompletionSaysOfAFrame(t *testing.T) {
 		{"bad IPv4 checksum", with(tcp4, 24, 0, 0), false, l2 | l4, isIPv4 | isAck, 0, 14, 54},
 		{"bad UDP checksum", with(udp6, 60, 0x6f, 0x13), false, l2 | l3, isIPv6 | isUDP, 0, 14, 70},
 		{"no UDP checksum over IPv6", with(udp6, 60, 0, 0), false, l2 | l3, isIPv6 | isUDP, 0, 14, 70},
+		{"hop-by-hop options", extended(0, 17, 0, 1, 4, 0, 0, 0, 0), false, l2 | l3 | l4, isIPv6 | isUDP, 0, 14, 78},
+		{"authentication header", extended(51, 17, 2, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 1, 2, 3, 4), false, l2 | l3 | l4, isIPv6 | isUDP, 0, 14, 86},
+		{"fragment of IPv6", extended(44, 17, 0, 0, 1, 0, 0, 0, 7), false, l2 | l3, isIPv6, 0, 14, 78},
+		{"options longer than the packet", extended(60, 17, 9, 1, 4, 0, 0, 0, 0), false, l2 | l3, isIPv6, 0, 14, 78},
 		{"first fragment", with(tcp4, 20, 0x20), false, l2, isIPv4, 0, 14, 54},
 		{"cut short", unhex(tcp4)[:50], false, l2 | l3, isIPv4, 0, 14, 50},
 		{"not IP", unhex(arp), false, l2, 0, 0, 0, 0},

@@ -18,7 +18,7 @@ import (
 var problemFiles = []string{
 	"pkg/config/resolve.go", "pkg/steer/check.go", "pkg/steer/compile.go", "pkg/steer/fit.go",
 	"pkg/reconcile/explain.go", "pkg/reconcile/track.go", "pkg/reconcile/verify.go",
-	"internal/host/drivers.go", "internal/prepare/module.go", "internal/prepare/words.go",
+	"internal/host/drivers.go", "internal/prepare/module.go", "internal/prepare/words.go", "internal/prepare/install.go", "internal/prepare/reload.go",
 }
 
 // Whoever sees a Problem finds its words in docs/troubleshooting.md. The words are
@@ -101,7 +101,7 @@ func whatIsWrong(n ast.Node) (ast.Node, bool) {
 }
 
 // fixes are functions and variables that hold what to do.
-var fixes = []string{"Fix", "fix", "retry", "load", "set", "enrol", "rebuild", "firmwareFix", "installPackage"}
+var fixes = []string{"Fix", "fix", "retry", "replace", "load", "set", "enrol", "rebuild", "exchange", "firmwareFix", "installPackage", "installAgain"}
 
 // isFix: a part of the source that says what to do, not what is wrong.
 func isFix(n ast.Node) bool {

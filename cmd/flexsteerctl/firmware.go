@@ -102,8 +102,11 @@ func (a *app) askCards(args []string) ([]shownCard, error) {
 		}
 		settings, _ := a.daemonSettings()
 		facts, err = a.preparer(0).Run(context.Background(), prepare.Plan{Ask: true, Checked: settings.Firmware.Check, Only: functions})
-		if err != nil {
+		if facts.WrittenAt.IsZero() {
 			return nil, err
+		}
+		if err != nil {
+			a.note("%v", err)
 		}
 	}
 	var cards []shownCard
@@ -142,8 +145,10 @@ func (a *app) chooseCards(args []string) (chosen []prepare.Card, names map[strin
 	if len(args) == 0 {
 		return all, names, nil
 	}
-	if c, ok := cardOf(all, args[0]); ok {
-		return []prepare.Card{c}, names, nil
+	for _, address := range []string{args[0], "0000:" + args[0]} { // lspci(8) leaves the domain out
+		if c, ok := cardOf(all, address); ok {
+			return []prepare.Card{c}, names, nil
+		}
 	}
 	named, err := a.links(args)
 	if err != nil {
@@ -361,18 +366,15 @@ func (a *app) confirmSet(c *shownCard, yes bool) error {
 // that was not enough before may be enough now.
 func (a *app) afterSet(c *shownCard, end prepare.Ending, said string) error {
 	now, err := a.preparer(0).Renew(context.Background(), c.Card, end)
-	if err != nil {
-		return err
-	}
 	backup := c.Backup
 	*c = show(now, c.Links)
 	c.Backup, c.Ending = backup, said
 	if !c.NextRight() {
-		return fmt.Errorf("%s: mstconfig said that it set them, but now: %s", cardName(c.Card), c.Text)
+		return errors.Join(fmt.Errorf("%s: mstconfig said that it set them, but now: %s", cardName(c.Card), c.Text), err)
 	}
 	a.say("%s: set; %s", cardName(c.Card), c.Text)
 	a.next(c)
-	return nil
+	return err
 }
 
 func (a *app) next(c *shownCard) {

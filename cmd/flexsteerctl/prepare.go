@@ -58,10 +58,13 @@ func (a *app) prepare(o prepareOptions) error {
 	facts, err := a.preparer(o.wait).Run(ctx, prepare.Plan{
 		Install: settings.Module.Install && configError == nil, Checked: settings.Firmware.Check, Ask: settings.Firmware.Check, Only: o.cards,
 	})
-	if err != nil {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("ended by a signal; what was found out before it is kept")
+	}
+	if facts.WrittenAt.IsZero() {
 		return err
 	}
-	if err := a.printFacts(facts); err != nil {
+	if err := errors.Join(a.printFacts(facts), err); err != nil {
 		return err
 	}
 	if v := facts.Module.Verdict; facts.Module.Failure != nil && (v == prepare.ModuleMissing || v == prepare.ModuleBuilt) {
@@ -86,6 +89,9 @@ func (a *app) preparer(wait time.Duration) *prepare.Preparer {
 		Store:   a.store(),
 		Machine: &prepare.Machine{FS: a.fsys(), Run: a.exec, Root: a.isRoot},
 		Asker:   &prepare.Asker{FS: a.fsys(), Run: a.exec, Root: a.isRoot, Wait: wait},
+		Waiting: func() {
+			a.note("waiting for another flexsteerctl, or for a build of the module that is under way")
+		},
 	}
 }
 

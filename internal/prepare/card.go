@@ -22,6 +22,7 @@ type Card struct {
 	Said      string    `json:"said,omitempty"` // by mstconfig, where it refused
 	Parameter string    `json:"parameter,omitempty"`
 	Settings  []Setting `json:"settings,omitempty"`
+	Hidden    bool      `json:"hidden,omitempty"`            // mstconfig does not show them: they are read-only, or the firmware does not have them
 	DPU       bool      `json:"dpu,omitempty"`               // its own cores own it: a reboot of the host does not reload the firmware
 	Stuck     bool      `json:"reboot_not_enough,omitempty"` // the same was pending in an earlier boot
 	Cold      bool      `json:"power_cycle,omitempty"`       // by mstconfig's word at the set: a reboot will not do
@@ -64,15 +65,19 @@ func (a *Asker) Ask(ctx context.Context, c Card) Card {
 			break
 		}
 	}
-	if c.Verdict == Pending || c.Verdict == ToSet || c.Verdict == WillBeLost {
+	if mayWaitForABoot[c.Verdict] {
 		c.DPU = a.dpu(ctx, c)
 	}
 	c.AskedAt = a.now().UTC()
 	return c
 }
 
+// mayWaitForABoot are the verdicts that a boot may change, now or after a set.
+var mayWaitForABoot = map[Verdict]bool{Pending: true, ToSet: true, WillBeLost: true, CurrentUnknown: true}
+
 func (c *Card) take(answer Answer) {
 	c.Verdict, c.Reason = Judge(answer)
+	c.Hidden = answer.Hidden
 	c.Type, c.Part = answer.Device.Type, answer.Device.Part
 	c.Settings = answer.Device.settings()
 	c.Said, c.Parameter = answer.Refusal.Said, answer.Refusal.Parameter
@@ -140,6 +145,9 @@ func (a *Asker) oneByOne(ctx context.Context, address string) (all Answer) {
 			all.Refusal = one.Refusal
 		}
 	}
+	if len(all.Device.Rows) == 0 && all.Refusal.Reason == NoParameter {
+		return a.further(ctx, address, all)
+	}
 	return all
 }
 
@@ -206,12 +214,7 @@ func (a *Asker) sleep(ctx context.Context) error {
 	if a.Sleep != nil {
 		return a.Sleep(ctx, askEvery)
 	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(askEvery):
-		return nil
-	}
+	return pause(ctx, askEvery)
 }
 
 // Has reports whether a PCI function belongs to the card.

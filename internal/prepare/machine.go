@@ -26,6 +26,7 @@ func (m *Machine) Look(ctx context.Context) Module {
 	status := m.Run(ctx, "dkms", "status", "-m", Package)
 	mod.NoDKMS, mod.DKMS = status.Missing(), m.broken(ParseStatus(status.Stdout))
 	mod.Signing = m.signing(ctx)
+	mod.Users, _ = m.users(driver)
 	if mod.Disk.Present && mod.Disk.SrcVersion != mod.Running.SrcVersion {
 		mod.Initramfs = m.initramfs(ctx, mod.Kernel)
 	}
@@ -105,7 +106,7 @@ func (m *Machine) askForKey(ctx context.Context, s *Signing) {
 		switch said := out.Stdout + out.Stderr; {
 		case strings.Contains(said, "already enrolled"):
 			s.Key = "enrolled"
-		case strings.Contains(said, "not enrolled"):
+		case strings.Contains(said, "not enrolled"), strings.Contains(said, "enrollment request"): // that is confirmed at a boot
 			s.Key = "not-enrolled"
 		}
 		return // the first that there is is the one that is used
@@ -128,10 +129,11 @@ func (m *Machine) configuredKey() (file string) {
 }
 
 // initramfs looks into the initramfs of a kernel, where it and a tool for it are
-// known: Debian and Ubuntu, Fedora and RHEL, SUSE.
+// known: Debian and Ubuntu, which may have dracut, Fedora and RHEL, SUSE.
 func (m *Machine) initramfs(ctx context.Context, kernel string) Initramfs {
 	for _, at := range []struct{ file, tool string }{
-		{"boot/initrd.img-" + kernel, "lsinitramfs"}, {"boot/initramfs-" + kernel + ".img", "lsinitrd"}, {"boot/initrd-" + kernel, "lsinitrd"},
+		{"boot/initrd.img-" + kernel, "lsinitramfs"}, {"boot/initrd.img-" + kernel, "lsinitrd"},
+		{"boot/initramfs-" + kernel + ".img", "lsinitrd"}, {"boot/initrd-" + kernel, "lsinitrd"},
 	} {
 		if exists(m.FS, at.file) {
 			if out := m.Run(ctx, at.tool, "/"+at.file); out.Good() {

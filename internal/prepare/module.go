@@ -66,6 +66,7 @@ type Module struct {
 	Signing   Signing       `json:"signing"`
 	Initramfs Initramfs     `json:"initramfs,omitempty"`
 	Rebuild   string        `json:"initramfs_command,omitempty"` // makes the initramfs anew on this system
+	Users     []string      `json:"users,omitempty"`             // modules that use mlx5_core, in the order in which they can be unloaded
 	Did       []string      `json:"did,omitempty"`               // what prepare did, in the order
 	Failure   *Failure      `json:"failure,omitempty"`           // why it could not install or load it
 }
@@ -157,7 +158,16 @@ func (m *Module) notRunning() (text, fix string) {
 	case m.Initramfs == InitramfsStock:
 		return installed + "the stock one was loaded from the initramfs", m.rebuild() + ", then reboot"
 	}
-	return installed + "the stock one is loaded", "reboot; or, where no traffic matters: modprobe -r mlx5_ib mlx5_core && modprobe mlx5_core"
+	return installed + "the stock one is loaded", "reboot; or, where no traffic matters: " + m.exchange()
+}
+
+// exchange is the command that loads what is on disk in place of what runs.
+func (m *Module) exchange() string {
+	users := slices.Clone(m.Users)
+	if !slices.Contains(users, "mlx5_ib") { // it comes by itself
+		users = append(users, "mlx5_ib")
+	}
+	return "modprobe -r " + strings.Join(users, " ") + " mlx5_core && modprobe mlx5_core"
 }
 
 func (m *Module) rebuild() string {
@@ -216,7 +226,7 @@ func (m *Module) missing() (text, fix string) {
 	version := newest(m.DKMS)
 	if version == "" {
 		if broken := m.broken(); broken != "" {
-			return "the source of the patched module " + broken + " is gone", "dkms remove " + Package + "/" + broken + " --all, then " + installPackage
+			return "the source of the patched module " + broken + " is gone", "dkms remove " + Package + "/" + broken + " --all, then " + installAgain
 		}
 		return "the patched module is not installed" + m.failure(), m.fix(installPackage)
 	}
@@ -224,7 +234,11 @@ func (m *Module) missing() (text, fix string) {
 	return "the patched module " + version + " is not built for " + m.Kernel + m.failure(), m.fix(install)
 }
 
-const installPackage = "apt install flexsteer-mlx5-dkms (or dnf)"
+// The packages are files that were downloaded or made; no distribution has them.
+const (
+	installPackage = "apt install ./flexsteer-mlx5-dkms_*_all.deb (Debian, Ubuntu) or dnf install ./flexsteer-mlx5-dkms-*.noarch.rpm"
+	installAgain   = "apt install --reinstall ./flexsteer-mlx5-dkms_*_all.deb (Debian, Ubuntu) or dnf reinstall ./flexsteer-mlx5-dkms-*.noarch.rpm"
+)
 
 func (m *Module) broken() string {
 	i := slices.IndexFunc(m.DKMS, func(e Entry) bool { return e.State == Broken })

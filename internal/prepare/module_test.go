@@ -4,6 +4,7 @@ package prepare
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,17 @@ func TestModule(t *testing.T) {
 			w.have(Installed).initramfs = InitramfsStock
 			w.write("boot/initrd.img-"+kernel, "")
 		}, ModuleInstalled, steer.Blocked, "loaded from the initramfs", "update-initramfs -u -k " + kernel + ", then reboot"},
+		"installed, stock from the initramfs, which is dracut's": {func(w *world) {
+			w.have(Installed).initramfs, w.dracut = InitramfsStock, true
+			w.write("boot/initrd.img-"+kernel, "")
+			w.remove("usr/sbin/update-initramfs")
+			w.write("usr/bin/dracut", "")
+		}, ModuleInstalled, steer.Blocked, "loaded from the initramfs", "dracut -f --kver " + kernel + ", then reboot"},
+		"installed, and used by more modules": {func(w *world) {
+			w.have(Installed)
+			w.write("sys/module/mlx5_core/holders/mlx5_dpll/x", "")
+			w.write("sys/module/mlx5_dpll/refcnt", "0")
+		}, ModuleInstalled, steer.Blocked, "but the stock one is loaded", "modprobe -r mlx5_dpll mlx5_ib mlx5_core && modprobe mlx5_core"},
 		"installed, and the initramfs is new": {func(w *world) {
 			w.have(Installed).initramfs = InitramfsPatched
 			w.write("boot/initrd.img-"+kernel, "")
@@ -67,8 +79,8 @@ func TestModule(t *testing.T) {
 		}, ModuleInstalled, steer.Blocked, "but the stock one is loaded", "reboot"},
 		"built":       {func(w *world) { w.have(Built) }, ModuleBuilt, steer.Blocked, "built for " + kernel + ", but not installed", "dkms install flexsteer-mlx5/0.1.0 -k " + kernel},
 		"added":       {func(w *world) { w.have(Added) }, ModuleMissing, steer.Blocked, "0.1.0 is not built for " + kernel, "dkms install flexsteer-mlx5/0.1.0 -k " + kernel},
-		"not present": {func(*world) {}, ModuleMissing, steer.Blocked, "the patched module is not installed", "apt install flexsteer-mlx5-dkms"},
-		"no DKMS":     {func(w *world) { w.noDKMS = true }, ModuleMissing, steer.Blocked, "neither is DKMS", "apt install flexsteer-mlx5-dkms"},
+		"not present": {func(*world) {}, ModuleMissing, steer.Blocked, "the patched module is not installed", "apt install ./flexsteer-mlx5-dkms_*_all.deb (Debian, Ubuntu) or dnf install ./flexsteer-mlx5-dkms-*.noarch.rpm"},
+		"no DKMS":     {func(w *world) { w.noDKMS = true }, ModuleMissing, steer.Blocked, "neither is DKMS", "apt install ./flexsteer-mlx5-dkms_*_all.deb"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -96,7 +108,7 @@ func TestInstalledByWordsOnly(t *testing.T) {
 	}
 	m = Module{Kernel: kernel, DKMS: ParseStatus("flexsteer-mlx5/0.1.0: broken\n")}
 	m.Verdict = m.judge()
-	if p, _ := m.Problem(); !strings.Contains(p.Text, "0.1.0 is gone") || !strings.Contains(p.Fix, "dkms remove flexsteer-mlx5/0.1.0 --all") {
+	if p, _ := m.Problem(); !strings.Contains(p.Text, "0.1.0 is gone") || !strings.Contains(p.Fix, "dkms remove flexsteer-mlx5/0.1.0 --all, then apt install --reinstall ./") {
 		t.Errorf("%s %v", m.Verdict, p)
 	}
 }
@@ -238,5 +250,47 @@ func TestReload(t *testing.T) {
 				t.Errorf("did %q", m.Did)
 			}
 		})
+	}
+}
+
+// TestASignalAmidAReload leaves no card without a driver.
+func TestASignalAmidAReload(t *testing.T) {
+	w := newWorld(t).have(Installed)
+	ctx, signal := context.WithCancel(context.Background())
+	p := w.preparer()
+	p.Machine.Run = func(ctx context.Context, name string, args ...string) Output {
+		if ctx.Err() != nil {
+			return Output{Err: ctx.Err()}
+		}
+		if name == "rmmod" {
+			signal()
+		}
+		return w.run(ctx, name, args...)
+	}
+	m, err := p.Reload(ctx)
+	if err != nil || m.Verdict != ModuleLoaded {
+		t.Errorf("%s %+v %v, calls %q", m.Verdict, m.Failure, err, w.calls)
+	}
+	// And one before it changes nothing.
+	w.load(false)
+	w.calls = nil
+	if _, err = p.Reload(ctx); !errors.Is(err, context.Canceled) || slices.Contains(w.calls, "rmmod mlx5_core") {
+		t.Errorf("%v, calls %q", err, w.calls)
+	}
+}
+
+// TestAUserThatDoesNotComeBack is told: RDMA is gone then.
+func TestAUserThatDoesNotComeBack(t *testing.T) {
+	w := newWorld(t).have(Installed)
+	p := w.preparer()
+	p.Machine.Run = func(ctx context.Context, name string, args ...string) Output {
+		if name == "modprobe" && args[0] == "mlx5_ib" {
+			return Output{Stderr: "modprobe: ERROR: could not insert 'mlx5_ib': Invalid argument\n", Code: 1}
+		}
+		return w.run(ctx, name, args...)
+	}
+	m, err := p.Reload(context.Background())
+	if did := strings.Join(m.Did, "\n"); err != nil || m.Verdict != ModuleLoaded || !strings.Contains(did, "could not load mlx5_ib again: modprobe mlx5_ib: ") {
+		t.Errorf("%s %v, did %q", m.Verdict, err, did)
 	}
 }

@@ -292,6 +292,7 @@ func TestHowASetEnds(t *testing.T) {
 		"refused early":      {failed("-E- The Device doesn't support PROG_PARSE_GRAPH parameter"), "", "doesn't support PROG_PARSE_GRAPH"},
 		"aborted":            {Output{Stdout: heading[:60] + "n\n-E- Aborted by user.\n", Code: 2}, "", "Aborted by user"},
 		"silence":            {Output{}, "", "not understood"},
+		"killed":             {Output{Code: -1}, "", "nothing, and ended with status -1"},
 		"a table alone":      {Output{Stdout: contents(t, "mstconfig/A-e.txt")}, "", "not understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,6 +346,24 @@ func FuzzJSON(f *testing.F) {
 		d, ok := deviceAt(devices, "0000:05:00.0")
 		if verdict, _ := Judge(Answer{Device: d}); verdict == Right && (!ok || d.Rows[profileName].Current == "" || d.Rows[graphName].Current == "") {
 			t.Errorf("right:\n%s", data)
+		}
+	})
+}
+
+// FuzzBackup: no file makes it panic, and what counts as whole has all its words.
+func FuzzBackup(f *testing.F) {
+	f.Add("MLNX_RAW_TLV_FILE\n% TLV Type: 0x0000000e, Writer ID: ICMD(0x08), Writer Host ID: 0x00\n0x03080014 0x0000000e 0x00000000 0x80000004 0x0 0x0 0x0 0x0 \n")
+	f.Fuzz(func(t *testing.T, text string) {
+		groups, err := ParseBackup(text)
+		if err != nil {
+			return
+		}
+		words := 0
+		for _, g := range groups {
+			words += 3 + len(g.Data)
+		}
+		if len(groups) == 0 || !strings.HasSuffix(text, "\n") || len(strings.Fields(text)) < words {
+			t.Errorf("%q: %v", text, groups)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 )
 
 // Plan is what a run of prepare may do and should look at.
@@ -22,14 +21,16 @@ type Preparer struct {
 	Store   Store
 	Machine *Machine
 	Asker   *Asker
+	Waiting func() // nil, or told that another one is at it
 }
 
 // Run finds out and writes down, as soon as something is known: the module may
 // take minutes, and a card may not answer for one. It waits for another Run. A
-// card that another one asked since this one began is not asked again.
+// card that another one asked since this one began is not asked again. What could
+// not be written down keeps nothing from being found out.
 func (p *Preparer) Run(ctx context.Context, plan Plan) (Facts, error) {
-	began := p.Asker.now()
-	lock, err := p.Store.Lock()
+	before, _ := p.Store.Facts()
+	lock, err := p.Store.Lock(ctx, p.Waiting)
 	if err != nil {
 		return Facts{}, err
 	}
@@ -40,31 +41,37 @@ func (p *Preparer) Run(ctx context.Context, plan Plan) (Facts, error) {
 	if plan.Only == nil {
 		p.module(ctx, plan, &facts)
 	}
-	if err = p.write(&facts); err != nil || !plan.Ask {
+	if err = errors.Join(ctx.Err(), p.write(&facts)); err != nil || !plan.Ask {
 		return facts, err
 	}
-	return facts, p.ask(ctx, plan, &facts, began)
+	return facts, p.ask(ctx, plan, &facts, &before)
 }
 
 // module looks at the module and, where that is to be, installs it. What an
-// earlier run in this boot did to it is kept, as is why it could not.
+// earlier run in this boot did to it is kept, as is why it could not. Programs that
+// were ended on the way have told nothing.
 func (p *Preparer) module(ctx context.Context, plan Plan, f *Facts) {
-	was := f.Module
-	f.Module = p.Machine.Look(ctx)
-	f.Module.Did = was.Did
-	if was.Verdict == f.Module.Verdict {
-		f.Module.Failure = was.Failure
+	now := p.Machine.Look(ctx)
+	now.Did = f.Module.Did
+	if now.Verdict == f.Module.Verdict {
+		now.Failure = f.Module.Failure
 	}
-	if plan.Install && f.Module.installable() {
+	if ctx.Err() != nil {
+		return
+	}
+	f.Module = now
+	if plan.Install && now.installable() {
 		f.Module.Failure = nil
 		p.write(f) // the build takes minutes; what is wrong with the file is told at the end
-		f.Module = p.install(ctx, f.Module)
+		if now = p.install(ctx, f.Module); ctx.Err() == nil {
+			f.Module = now
+		}
 	}
 }
 
 // install waits for a build that is under way, which may have done it all.
 func (p *Preparer) install(ctx context.Context, mod Module) Module {
-	lock, err := p.Store.LockBuild()
+	lock, err := p.Store.LockBuild(ctx, p.Waiting)
 	if err != nil {
 		mod.Failure = &Failure{What: err.Error()}
 		return mod
@@ -83,7 +90,9 @@ func (p *Preparer) drop(f *Facts) {
 	})
 }
 
-func (p *Preparer) ask(ctx context.Context, plan Plan, f *Facts, began time.Time) error {
+// ask asks the cards that nobody has asked since before. Clocks do not say: they are
+// set back at boot.
+func (p *Preparer) ask(ctx context.Context, plan Plan, f, before *Facts) (failed error) {
 	memory := p.Store.Memory()
 	for _, c := range Cards(p.Machine.FS) {
 		if ctx.Err() != nil {
@@ -92,23 +101,22 @@ func (p *Preparer) ask(ctx context.Context, plan Plan, f *Facts, began time.Time
 		if plan.Only != nil && !slices.ContainsFunc(plan.Only, c.Has) {
 			continue
 		}
-		if old, known := f.Card(c.PCI); known && !old.AskedAt.Before(began) {
+		was, _ := before.Card(c.PCI)
+		if now, known := f.Card(c.PCI); known && !now.AskedAt.Equal(was.AskedAt) {
 			continue
 		}
 		c = p.Asker.Ask(ctx, c)
 		memory.Recall(f.Boot, &c)
 		f.Put(c)
-		if err := errors.Join(p.write(f), p.Store.WriteMemory(memory)); err != nil {
-			return err
-		}
+		failed = errors.Join(p.write(f), p.Store.WriteMemory(memory)) // which holds all cards
 	}
-	return nil
+	return failed
 }
 
 // Renew asks a card right after its settings were made, which is a new start for
 // the count of boots.
 func (p *Preparer) Renew(ctx context.Context, c Card, end Ending) (Card, error) {
-	lock, err := p.Store.Lock()
+	lock, err := p.Store.Lock(ctx, p.Waiting)
 	if err != nil {
 		return c, err
 	}
@@ -130,7 +138,7 @@ func (p *Preparer) write(f *Facts) error {
 // Reload loads the patched module in place of the stock one, if that is safe, and
 // writes down what came of it.
 func (p *Preparer) Reload(ctx context.Context) (Module, error) {
-	lock, err := p.Store.Lock()
+	lock, err := p.Store.Lock(ctx, p.Waiting)
 	if err != nil {
 		return Module{}, err
 	}
@@ -138,6 +146,9 @@ func (p *Preparer) Reload(ctx context.Context) (Module, error) {
 	facts, _ := p.Store.Facts()
 	facts.Boot = bootID(p.Machine.FS)
 	mod := p.Machine.Look(ctx)
+	if ctx.Err() != nil {
+		return Module{}, ctx.Err()
+	}
 	mod.Did = facts.Module.Did
 	facts.Module = p.Machine.Reload(ctx, mod)
 	return facts.Module, p.write(&facts)

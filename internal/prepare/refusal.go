@@ -3,6 +3,8 @@
 package prepare
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -75,7 +77,7 @@ func refused(o Output) Refusal {
 		}
 	}
 	if r.Reason == "" && o.Code != 0 {
-		r = Refusal{Reason: NotUnderstood, Said: lastLine(o.Stdout + "\n" + o.Stderr)}
+		r = Refusal{Reason: NotUnderstood, Said: cmp.Or(lastLine(o.Stdout+"\n"+o.Stderr), fmt.Sprintf("nothing, and ended with status %d", o.Code))}
 	}
 	return r
 }

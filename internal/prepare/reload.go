@@ -77,8 +77,8 @@ func (m *Machine) users(name string) (users, busy []string) {
 }
 
 // Reload loads the patched module in place of the stock one, if one is installed
-// and nothing stands against it. Whatever fails, some mlx5_core is loaded again
-// afterwards.
+// and nothing stands against it. Whatever fails, and whatever ends, some mlx5_core
+// is loaded again afterwards, and so are the modules that used it.
 func (m *Machine) Reload(ctx context.Context, mod Module) Module {
 	if mod.Verdict != ModuleInstalled {
 		return mod
@@ -87,17 +87,15 @@ func (m *Machine) Reload(ctx context.Context, mod Module) Module {
 		mod.Failure = &Failure{What: "the stock module was not exchanged: " + strings.Join(why, "; ")}
 		return mod
 	}
-	users, _ := m.users(driver)
-	failed := m.unload(ctx, append(users, driver))
+	ctx = context.WithoutCancel(ctx)
+	failed := m.unload(ctx, append(slices.Clone(mod.Users), driver))
 	if err := m.load(ctx, driver); err != "" && failed == "" {
 		failed = err
 		if back := m.loadStock(ctx, mod.Kernel); back != "" {
 			failed += "; and the stock module: " + back
 		}
 	}
-	for _, u := range slices.Backward(users) {
-		m.Run(ctx, "modprobe", u)
-	}
+	gone := m.loadAgain(ctx, mod.Users)
 	after := m.Look(ctx)
 	after.Did = mod.Did
 	if after.Verdict == ModuleLoaded {
@@ -105,7 +103,18 @@ func (m *Machine) Reload(ctx context.Context, mod Module) Module {
 	} else {
 		after.Failure = &Failure{What: "the stock module was not exchanged: " + failed}
 	}
+	after.Did = append(after.Did, gone...)
 	return after
+}
+
+// loadAgain loads what was unloaded, and says what did not come back.
+func (m *Machine) loadAgain(ctx context.Context, users []string) (gone []string) {
+	for _, u := range slices.Backward(users) {
+		if failed := m.load(ctx, u); failed != "" {
+			gone = append(gone, "could not load "+u+" again: "+failed)
+		}
+	}
+	return gone
 }
 
 // unload removes modules in this order, up to the first that cannot be. It is

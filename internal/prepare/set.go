@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
@@ -53,25 +52,6 @@ func ParseSet(o Output) (end Ending, said string, err error) {
 // not for a card whose next boot is right already.
 func (a *Asker) Set(ctx context.Context, c Card) (Ending, string, error) {
 	return ParseSet(a.run(ctx, append([]string{"-d", c.PCI, "-y", "set"}, Assignments()...)))
-}
-
-// Backup writes the settings that the card stores into file, in the form that
-// `mstconfig -f FILE set_raw` takes. empty: it stores none, and there is no file.
-func (a *Asker) Backup(ctx context.Context, c Card, file string) (empty bool, err error) {
-	out := a.run(ctx, []string{"-d", c.PCI, "-f", file, "backup"})
-	if out.Missing() {
-		return false, errors.New(Card{Reason: NoMstconfig}.unknown())
-	}
-	if strings.Contains(out.Stdout, "No TLVs were found") || strings.Contains(out.Stdout, "nothing to backup") {
-		return true, nil
-	}
-	if r := refused(out); r.Reason != "" || out.Err != nil {
-		return false, fmt.Errorf("mstconfig backup: %s", complaint(Output{Stdout: r.Said, Err: out.Err}))
-	}
-	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
-		return false, fmt.Errorf("mstconfig backup: it wrote nothing to %s", file)
-	}
-	return false, os.Chmod(file, 0o600)
 }
 
 // Wanted is the value that a setting should have, as mstconfig prints it.

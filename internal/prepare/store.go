@@ -3,11 +3,14 @@
 package prepare
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,48 +62,97 @@ func (s Store) Memory() Memory {
 	return ParseMemory(data)
 }
 
-// WriteMemory keeps m for the next boot.
+// WriteMemory keeps m for the next boot. What is kept already, or is nothing, is
+// not written: /var may be read-only.
 func (s Store) WriteMemory(m Memory) error {
 	data, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	return replace(s.path(memoryFile), data, 0o644)
+	kept, err := os.ReadFile(s.path(memoryFile))
+	if err == nil && bytes.Equal(kept, data) || err != nil && len(m.Waiting) == 0 {
+		return nil
+	}
+	if err := replace(s.path(memoryFile), data, 0o644); err != nil {
+		return fmt.Errorf("which cards wait for a boot is not remembered: %w", err)
+	}
+	return nil
 }
 
-// Lock makes the caller the only one that asks cards and writes facts, and waits
-// until it can be. Closing the file ends that.
-func (s Store) Lock() (*os.File, error) { return s.lock(FactsDir + "/lock") }
+// Lock makes the caller the only one that asks cards and writes facts. It waits
+// until it can be, or ctx ends; waiting is called once if it must. Closing the file
+// unlocks.
+func (s Store) Lock(ctx context.Context, waiting func()) (*os.File, error) {
+	return s.lock(ctx, FactsDir+"/lock", waiting)
+}
 
-// LockBuild does the same for builds of the module, with the package's own.
-func (s Store) LockBuild() (*os.File, error) { return s.lock("/run/lock/" + Package + ".lock") }
+// LockBuild does the same for builds of the module, with the package's own. It is
+// not in /run/lock, where anybody could make the file, and keep everybody waiting.
+func (s Store) LockBuild(ctx context.Context, waiting func()) (*os.File, error) {
+	return s.lock(ctx, "/run/"+Package+".lock", waiting)
+}
 
-func (s Store) lock(name string) (*os.File, error) {
+// lockEvery is the pause before a lock is tried again. A signal would not end a
+// flock(2) that blocks: Go restarts it.
+const lockEvery = 100 * time.Millisecond
+
+func (s Store) lock(ctx context.Context, name string, waiting func()) (*os.File, error) {
 	file := s.path(name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := makeDir(filepath.Dir(file)); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+	for tries := 0; ; tries++ {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			break
+		}
+		if tries == 0 && waiting != nil {
+			waiting()
+		}
+		if err = pause(ctx, lockEvery); err != nil {
 			break
 		}
 	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", file, err)
+	f.Close()
+	return nil, fmt.Errorf("lock %s: %w", file, err)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
-	return f, nil
+}
+
+// makeDir makes a directory that everybody can read, as the daemon must, whatever
+// the umask of whoever runs this.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	switch err := os.Mkdir(dir, 0o755); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, 0o755)
 }
 
 // replace puts data in the place of a file in one step; a reader sees the old or
 // the new one, and after a crash one of both is there.
 func replace(name string, data []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makeDir(dir); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+"-*")

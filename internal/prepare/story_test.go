@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func right(t *tool) *tool { return t.with(profileName, "4", "4").with(graphName,
 func TestAsk(t *testing.T) {
 	named := "-d 0000:05:00.0 -e q FLEX_PARSER_PROFILE_ENABLE PROG_PARSE_GRAPH"
 	dpu := []string{"-d 0000:05:00.0 -e q INTERNAL_CPU_MODEL", "-d 0000:05:00.0 -e q INTERNAL_CPU_OFFLOAD_ENGINE"}
+	version := "-v"
 	alone := []string{named, "-d 0000:05:00.0 -e q FLEX_PARSER_PROFILE_ENABLE", "-d 0000:05:00.0 -e q PROG_PARSE_GRAPH"}
 	for name, row := range map[string]struct {
 		given     func(*world)
@@ -40,13 +42,31 @@ func TestAsk(t *testing.T) {
 		"pending, NIC mode": {func(w *world) {
 			w.mst.with(profileName, "", "4").with("INTERNAL_CPU_MODEL", "EMBEDDED_CPU(1)", "EMBEDDED_CPU(1)").with(graphName, "", "True(1)")
 		}, Pending, "", "not loaded yet", "reboot;", nil},
-		"will be lost":               {func(w *world) { right(w.mst).with(profileName, "", "0") }, WillBeLost, "", "the next boot undoes them", "flexsteerctl firmware set eth0", nil},
-		"read-only":                  {func(w *world) { w.mst.minor = 25; w.mst.rows[5].readOnly = true }, ToSet, "", "not made", "read-only", nil},
-		"no current":                 {func(w *world) { right(w.mst).lacks = "current" }, CurrentUnknown, "", "right for the next boot", "if rules on l4data are refused", []string{named}},
-		"neither":                    {func(w *world) { w.mst.lacks = "both" }, CurrentUnknown, "", "not made for the next boot", "flexsteerctl firmware set eth0", nil},
-		"no graph":                   {func(w *world) { right(w.mst).without(graphName) }, Unsupported, NoParameter, "it has no PROG_PARSE_GRAPH", "a newer firmware", alone},
-		"no profile":                 {func(w *world) { right(w.mst).without(profileName) }, Unsupported, NoParameter, "it has no FLEX_PARSER_PROFILE_ENABLE", "", alone},
-		"none of both":               {func(w *world) { w.mst.without(graphName, profileName) }, Unsupported, NoParameter, "it has no FLEX_PARSER_PROFILE_ENABLE", "", alone},
+		"will be lost": {func(w *world) { right(w.mst).with(profileName, "", "0") }, WillBeLost, "", "the next boot undoes them", "flexsteerctl firmware set eth0", nil},
+		"read-only":    {func(w *world) { w.mst.minor = 25; w.mst.rows[5].readOnly = true }, ToSet, "", "not made", "read-only", nil},
+		"no current":   {func(w *world) { right(w.mst).lacks = "current" }, CurrentUnknown, "", "right for the next boot; this firmware does not tell", "if rules on l4data are refused: reboot", append([]string{named}, dpu...)},
+		"no current, DPU mode": {func(w *world) {
+			right(w.mst).with("INTERNAL_CPU_MODEL", "EMBEDDED_CPU(1)", "EMBEDDED_CPU(1)").with("INTERNAL_CPU_OFFLOAD_ENGINE", "ENABLED(0)", "ENABLED(0)").lacks = "current"
+		}, CurrentUnknown, "", "right for the next boot", "if rules on l4data are refused: power cycle", nil},
+		"neither":    {func(w *world) { w.mst.lacks = "both" }, CurrentUnknown, "", "not made for the next boot", "flexsteerctl firmware set eth0", nil},
+		"no graph":   {func(w *world) { right(w.mst).without(graphName) }, Unsupported, NoParameter, "it has no PROG_PARSE_GRAPH", "a newer firmware", alone},
+		"no profile": {func(w *world) { right(w.mst).without(profileName) }, Unsupported, NoParameter, "it has no FLEX_PARSER_PROFILE_ENABLE", "", alone},
+		// The group is there, and both parameters depend on what the parser can do.
+		"none of both": {func(w *world) { w.mst.without(graphName, profileName) }, Unsupported, NoParameter, "it has no FLEX_PARSER_PROFILE_ENABLE, so it cannot match l4data", "a newer firmware", append(alone, version, "-d 0000:05:00.0 -e q "+neighbour)},
+		"no group": {func(w *world) { w.mst.without(parserGroupNames...) }, Unsupported, NoParameter,
+			"so it cannot match l4data; or it has, but read-only, which this mstconfig does not tell apart", "install mstflint 4.25 or later, which tells; a newer firmware may have it", nil},
+		"no group, 4.25":              {func(w *world) { w.mst.without(parserGroupNames...).minor = 25 }, Unsupported, NoParameter, "so it cannot match l4data", "a newer firmware", append(alone, version)},
+		"no group, nothing is stored": {func(w *world) { w.mst.without(parserGroupNames...).empty = true }, Unsupported, NoParameter, "or it has, but read-only", "4.25", nil},
+		"group read-only, right": {func(w *world) { right(w.mst).locked, w.mst.stored = true, []uint32{0x80000004} }, CurrentUnknown, "",
+			"right for the next boot; they are read-only, and this mstconfig does not tell those of now", "if rules on l4data are refused", nil},
+		"group read-only, profile 3": {func(w *world) { w.mst.locked, w.mst.stored = true, []uint32{0x80000003} }, CurrentUnknown, "",
+			"not made for the next boot; they are read-only, and this mstconfig does not tell those of now (FLEX_PARSER_PROFILE_ENABLE next boot 3; PROG_PARSE_GRAPH next boot True(1))", "ask the administrator", nil},
+		"group read-only, right by default": {func(w *world) { right(w.mst).locked = true }, Unsupported, NoParameter, "or it has, but read-only", "daemon: {firmware: {check: false}}", nil},
+		"group read-only, two writers":      {func(w *world) { right(w.mst).locked, w.mst.stored = true, []uint32{0x80000004, 0} }, Unsupported, NoParameter, "or it has, but read-only", "4.25", nil},
+		"group read-only, the disk is full": {func(w *world) {
+			right(w.mst).locked, w.mst.stored, w.mst.full = true, []uint32{0x80000004}, true
+		}, Unsupported, NoParameter, "or it has, but read-only", "4.25", nil},
+		"group read-only, 4.25":      {func(w *world) { right(w.mst).locked, w.mst.minor = true, 25 }, Right, "", "are right", "", []string{named}},
 		"old mstconfig":              {func(w *world) { w.mst.behind = "-E- Unknown Parameter: PROG_PARSE_GRAPH" }, Unsupported, OldMstconfig, "mstconfig does not know PROG_PARSE_GRAPH", "a newer mstflint", alone},
 		"4.6, right":                 {func(w *world) { right(w.mst).minor = 6 }, Right, "", "", "", []string{named, "-d 0000:05:00.0 -e q"}},
 		"4.7, missing":               {func(w *world) { right(w.mst).without(graphName).minor = 7 }, Unsupported, NoParameter, "it has no PROG_PARSE_GRAPH", "", nil},
@@ -67,6 +87,8 @@ func TestAsk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			row.given(w)
+			w.write("tmp/x", "")
+			t.Setenv("TMPDIR", filepath.Join(w.root, "tmp"))
 			c := w.asker().Ask(context.Background(), Cards(os.DirFS(w.root))[0])
 			if c.Verdict != row.verdict || c.Reason != row.reason {
 				t.Errorf("%s %s, want %s %s", c.Verdict, c.Reason, row.verdict, row.reason)
@@ -76,6 +98,9 @@ func TestAsk(t *testing.T) {
 			}
 			if row.calls != nil && !slices.Equal(w.mst.calls, row.calls) {
 				t.Errorf("calls %q, want %q", w.mst.calls, row.calls)
+			}
+			if left := list(os.DirFS(w.root), "tmp"); len(left) != 1 {
+				t.Errorf("%q is left behind: settings are nobody else's business", left)
 			}
 		})
 	}
@@ -225,36 +250,108 @@ func TestOnlyOneCard(t *testing.T) {
 	if f = w.prepare(); len(f.Firmware.Cards) != 1 {
 		t.Errorf("a card that is gone is still there: %+v", f.Firmware.Cards)
 	}
-	// A run that waited for another one does not ask again what that asked.
-	lock, err := p.Store.Lock()
+}
+
+// TestARunThatWaitedDoesNotAskAgain what another one has asked meanwhile; whatever
+// the clock says, which at boot is set back.
+func TestARunThatWaitedDoesNotAskAgain(t *testing.T) {
+	w := newWorld(t)
+	f := w.prepare()
+	w.now = w.now.Add(-time.Hour)
+	w.mst.calls = nil
+	if w.prepare(); len(w.mst.calls) == 0 {
+		t.Error("the clock was set back, and the card is not asked any more")
+	}
+	p := w.preparer()
+	lock, err := p.Store.Lock(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
-	began := make(chan struct{})
-	second := w.preparer()
-	second.Asker.Now = sync(began, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 	w.mst.calls = nil
+	done, waits := make(chan error), make(chan struct{})
+	p.Waiting = func() { close(waits) }
 	go func() {
-		_, err := second.Run(context.Background(), Plan{Checked: true, Ask: true, Only: []string{"0000:05:00.0"}})
+		_, err := p.Run(context.Background(), Plan{Checked: true, Ask: true, Only: []string{"0000:05:00.0"}})
 		done <- err
 	}()
-	<-began
+	<-waits
+	f.Firmware.Cards[0].AskedAt = w.now.Add(-time.Minute)
+	if err := p.Store.WriteFacts(f); err != nil {
+		t.Fatal(err)
+	}
 	lock.Close()
 	if err := <-done; err != nil || len(w.mst.calls) > 0 {
 		t.Errorf("%v, calls %q", err, w.mst.calls)
 	}
 }
 
-// sync is a clock that stands, and tells when it was first read.
-func sync(read chan<- struct{}, at time.Time) func() time.Time {
-	first := true
-	return func() time.Time {
-		if first {
-			first = false
-			close(read)
+// TestASignalEndsTheWaitForALock: systemctl stop, or a Ctrl-C.
+func TestASignalEndsTheWaitForALock(t *testing.T) {
+	w := newWorld(t)
+	lock, err := w.preparer().Store.Lock(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	ctx, signal := context.WithCancel(context.Background())
+	p := w.preparer()
+	p.Waiting = signal
+	if _, err := p.Run(ctx, Plan{Checked: true, Ask: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestASignalAmidABuildSpoilsNoFacts: programs that were ended have told nothing.
+func TestASignalAmidABuildSpoilsNoFacts(t *testing.T) {
+	w := newWorld(t).have(Added)
+	ctx, signal := context.WithCancel(context.Background())
+	p := w.preparer()
+	p.Machine.Run = func(ctx context.Context, name string, args ...string) Output {
+		if name == "dkms" && args[0] == "install" {
+			signal()
 		}
-		return at
+		if ctx.Err() != nil {
+			return Output{Err: ctx.Err()}
+		}
+		return w.run(ctx, name, args...)
+	}
+	_, err := p.Run(ctx, Plan{Install: true, Checked: true, Ask: true})
+	f, _ := p.Store.Facts()
+	if p, _ := f.Module.Problem(); !errors.Is(err, context.Canceled) || !strings.HasSuffix(p.Text, "the patched module 0.1.0 is not built for "+kernel) {
+		t.Errorf("%v, %q", err, p.Text)
+	}
+}
+
+// TestWithoutARoomForTheMemory: a /var that is full or read-only keeps no card from
+// being asked, and is told only where there is something to remember.
+func TestWithoutARoomForTheMemory(t *testing.T) {
+	w := newWorld(t)
+	w.function("0000:81:00.0", "ens8")
+	w.write("var/lib/flexsteer", "in the way") // root writes into any directory
+	if f := w.prepare(); len(f.Firmware.Cards) != 2 {
+		t.Errorf("%+v", f.Firmware.Cards)
+	}
+	w.mst.with(profileName, "", "4").with(graphName, "", "True(1)")
+	w.remove("run")
+	f, err := w.preparer().Run(context.Background(), Plan{Checked: true, Ask: true})
+	if err == nil || !strings.Contains(err.Error(), "which cards wait for a boot is not remembered: ") {
+		t.Errorf("%v", err)
+	}
+	if read, err := (Store{w.root}).Facts(); err != nil || len(read.Firmware.Cards) != 2 || f.Firmware.Cards[0].Verdict != Pending {
+		t.Errorf("%v %+v", err, read)
+	}
+}
+
+// TestTheDaemonMayReadWhateverTheUmask of the shell in which prepare ran.
+func TestTheDaemonMayReadWhateverTheUmask(t *testing.T) {
+	w := newWorld(t)
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	w.prepare()
+	for name, want := range map[string]os.FileMode{FactsDir: 0o755, FactsFile: 0o644, FactsDir + "/lock": 0o600} {
+		if info, err := os.Stat(filepath.Join(w.root, name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+		}
 	}
 }
 
@@ -341,6 +438,7 @@ func TestBackup(t *testing.T) {
 	}{
 		"good":             {func(*tool) {}, false, ""},
 		"nothing set yet":  {func(m *tool) { m.empty = true }, true, ""},
+		"a full disk":      {func(m *tool) { m.full = true }, false, "is no backup: line 3 is cut short; is the disk full?"},
 		"nothing, by word": {func(m *tool) { m.fault = "-E- NV data area may be empty, nothing to backup." }, true, ""},
 		"refused":          {func(m *tool) { m.fault = "-E- Failed to open the device" }, false, "Failed to open the device"},
 		"no mstconfig":     {func(m *tool) { m.missing = true }, false, "mstconfig is not installed"},
@@ -378,5 +476,30 @@ func TestExec(t *testing.T) {
 	defer cancel()
 	if out := Exec(ctx, "sleep", "60"); out.Good() {
 		t.Errorf("%+v", out)
+	}
+	if out := Exec(context.Background(), "sh", "-c", `printf '1 %%\r2 %%\n\033[31mred\377\n\tend\n'`); out.Stdout != "1 %\n2 %\n[31mred\ufffd\n\tend\n" {
+		t.Errorf("%q", out.Stdout)
+	}
+	if out := Exec(context.Background(), "head", "-c", "100000000", "/dev/zero"); !out.Good() || len(out.Stdout) > mostOutput {
+		t.Errorf("%d bytes of 100 MB kept, %+v", len(out.Stdout), out.Err)
+	}
+}
+
+// TestExecWaitsForTheProgramOnly: what it has left behind, with its output open,
+// may run for ever.
+func TestExecWaitsForTheProgramOnly(t *testing.T) {
+	defer func(d time.Duration) { patience = d }(patience)
+	patience = 100 * time.Millisecond
+	start := time.Now()
+	out := Exec(context.Background(), "sh", "-c", "sleep 20 & echo done")
+	if out.Stdout != "done\n" || !out.Good() || time.Since(start) > 10*time.Second {
+		t.Errorf("%+v after %v", out, time.Since(start))
+	}
+	// One that does not heed the request to end is killed.
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	out = Exec(ctx, "sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done")
+	if out.Good() || time.Since(start) > 10*time.Second {
+		t.Errorf("%+v after %v", out, time.Since(start))
 	}
 }

@@ -18,14 +18,32 @@ type tool struct {
 	address string
 	kind    string
 	rows    []param
-	lacks   string // "", current, default or both: what the firmware does not tell
-	fault   string // printed instead of anything else, with exit code 3
-	behind  string // the same behind the heading
-	ending  string // of set
-	garble  bool   // a table that nobody knows
-	empty   bool   // nothing to back up
-	json    bool   // -j works
+	lacks   string   // "", current, default or both: what the firmware does not tell
+	fault   string   // printed instead of anything else, with exit code 3
+	behind  string   // the same behind the heading
+	ending  string   // of set
+	garble  bool     // a table that nobody knows
+	empty   bool     // nothing to back up
+	full    bool     // the disk: what is written ends somewhere
+	json    bool     // -j works
+	locked  bool     // the parser's group is read-only: before 4.25 it is not shown
+	stored  []uint32 // first words of the parser's group, as each of its writers has stored it
 	calls   []string
+}
+
+// parserGroupNames is what the parser's group holds.
+var parserGroupNames = []string{profileName, graphName, neighbour}
+
+// shown is a row as this version shows it.
+func (t *tool) shown(name string) (p param, ok bool) {
+	i := slices.IndexFunc(t.rows, func(p param) bool { return p.name == name })
+	ofParser := slices.Contains(parserGroupNames, name)
+	if i < 0 || ofParser && t.locked && t.minor < 25 {
+		return p, false
+	}
+	p = t.rows[i]
+	p.readOnly = p.readOnly || ofParser && t.locked
+	return p, true
 }
 
 type param struct {
@@ -64,7 +82,7 @@ func newTool(minor int) *tool {
 			same("EXACTLY_SIXTEEN", "EMBEDDED_CPUS(1)"), same("PCI_ATOMIC_MODE", "PCI_ATOMIC_DISABLED_EXT_ATOMIC_ENABLED(0)"),
 			{name: profileName, def: "0", cur: "0", next: "0"}, {name: graphName, def: "False(0)", cur: "False(0)", next: "False(0)"},
 			same("NOT_TOLD", "N/A"), same("INTERNAL_CPU_MODEL", "SEPARATED_HOST(0)"), same("INTERNAL_CPU_OFFLOAD_ENGINE", "DISABLED(1)"),
-			{name: "FIXED", def: "3", cur: "3", next: "3", readOnly: true},
+			{name: "FIXED", def: "3", cur: "3", next: "3", readOnly: true}, same(neighbour, "0"),
 		}}
 }
 
@@ -91,6 +109,8 @@ func (t *tool) run(args ...string) Output {
 			file = args[i]
 		case "-d":
 			i++
+		case "-v":
+			return Output{Stdout: fmt.Sprintf("mstconfig, mstflint 4.%d.0, built on Nov 29 2026, 12:00:00. Git SHA Hash: N/A\n", t.minor)}
 		case "q":
 			return t.query(expanded, jsonFile, args[i+1:])
 		case "set":
@@ -123,11 +143,11 @@ func (t *tool) query(expanded bool, jsonFile string, names []string) Output {
 	if len(names) > 0 {
 		rows = nil
 		for _, name := range names {
-			i := slices.IndexFunc(t.rows, func(p param) bool { return p.name == name })
-			if i < 0 {
+			p, ok := t.shown(name)
+			if !ok {
 				return failed(text + "-E- The Device doesn't support " + name + " parameter")
 			}
-			rows = append(rows, t.rows[i])
+			rows = append(rows, p)
 		}
 	}
 	if jsonFile != "" {
@@ -285,7 +305,14 @@ func (t *tool) backup(file string) Output {
 	case t.empty:
 		return Output{Stdout: "Collecting...\nNo TLVs were found.\n"}
 	}
-	os.WriteFile(file, []byte("MLNX_RAW_TLV_FILE\n% TLV Type: 0x03000124, Writer ID: ICMD MLXCONFIG(0x09), Writer Host ID: 0x00\n0x00000004\n"), 0o644)
+	text := "MLNX_RAW_TLV_FILE\n% TLV Type: 0x03000124, Writer ID: ICMD MLXCONFIG(0x09), Writer Host ID: 0x00\n0x03090004 0x03000124 0x00000000 0x00000004 \n"
+	for writer, word := range t.stored {
+		text += fmt.Sprintf("%% TLV Type: 0x0000000e, Writer ID: OTHER(0x%02x), Writer Host ID: 0x00\n0x03%02x0014 0x0000000e 0x00000000 0x%08x %s\n", writer, writer, word, strings.Repeat("0x00000000 ", 4))
+	}
+	if t.full {
+		text = text[:len(text)-12]
+	}
+	os.WriteFile(file, []byte(text), 0o644)
 	return Output{Stdout: "Collecting...\nSaving output...\nDone!\n"}
 }
 

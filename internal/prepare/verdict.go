@@ -56,6 +56,7 @@ const (
 type Answer struct {
 	Device  Device
 	Refusal Refusal // of the last call that was refused; zero: none
+	Hidden  bool    // mstconfig shows neither parameter, and does not say whether for being read-only
 }
 
 // read is the answer in one output of mstconfig for one device.

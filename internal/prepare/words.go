@@ -36,10 +36,14 @@ func (c Card) Text() string {
 	case WillBeLost:
 		return "the settings for l4data are right now, but the next boot undoes them (" + c.values() + ")"
 	case CurrentUnknown:
-		if nextRight(c.Settings) {
-			return "the settings for l4data are right for the next boot; this firmware does not tell those of now"
+		now := "; this firmware does not tell those of now"
+		if c.Hidden {
+			now = "; they are read-only, and this mstconfig does not tell those of now"
 		}
-		return "the settings for l4data are not made for the next boot; this firmware does not tell those of now (" + c.values() + ")"
+		if nextRight(c.Settings) {
+			return "the settings for l4data are right for the next boot" + now
+		}
+		return "the settings for l4data are not made for the next boot" + now + " (" + c.values() + ")"
 	case Unsupported:
 		return c.unsupported()
 	}
@@ -65,7 +69,11 @@ func (c Card) values() string {
 func (c Card) unsupported() string {
 	switch c.Reason {
 	case NoParameter:
-		return "it has no " + c.parameter() + ", so it cannot match l4data"
+		text := "it has no " + c.parameter() + ", so it cannot match l4data"
+		if c.Hidden {
+			text += "; or it has, but read-only, which this mstconfig does not tell apart"
+		}
+		return text
 	case OldMstconfig:
 		return "mstconfig does not know " + c.parameter() + ", so it is not known whether l4data can be matched"
 	}
@@ -116,14 +124,26 @@ func (c Card) Fix(link string) string {
 		}
 		return "if rules on l4data are refused: " + c.load()
 	case Unsupported:
-		if c.Reason == OldMstconfig {
-			return "install a newer mstflint (4.20 or later); or, where the settings are known to be right, write `firmware: {check: false}` into flexsteerd.yaml"
-		}
-		return fmt.Sprintf("a newer firmware may have it: mstflint -d %s query shows the version; else use a card with a flex parser", c.PCI)
+		return c.replace()
 	case Unknown:
 		return c.retry(link)
 	}
 	return ""
+}
+
+// replace is what could be newer, or another: mstconfig, the firmware, the card.
+func (c Card) replace() string {
+	const unheeded = "; or, where the settings are known to be right, write `daemon: {firmware: {check: false}}` into flexsteerd.yaml"
+	firmware := fmt.Sprintf("a newer firmware may have it: mstflint -d %s query shows the version; else use a card with a flex parser", c.PCI)
+	switch {
+	case c.Reason == OldMstconfig:
+		return "install a newer mstflint (4.20 or later)" + unheeded
+	case c.Hidden:
+		return "install mstflint 4.25 or later, which tells; " + firmware + unheeded
+	case c.Reason == NoSettings:
+		return "if the card is newer than this mstflint, install a newer one; " + firmware
+	}
+	return firmware
 }
 
 func (c Card) set(link string) string {
@@ -158,7 +178,9 @@ func (c Card) retry(link string) string {
 		return "nothing, if rules on l4data are in place; else turn Secure Boot off to look, or use mstflint 4.36 or later with a kernel that has fwctl"
 	case Gone:
 		return ""
-	case MailboxStuck, CannotOpen:
+	case CannotOpen:
+		return "end other tools that use the card, then run: " + again + "; if it stays so, power cycle the machine, or install an mstflint that is no older than the card"
+	case MailboxStuck:
 		return "end other tools that use the card, then run: " + again + "; if it stays so, power cycle the machine"
 	case NoAccess:
 		return "ask from the card's own system, or of whoever administers it"

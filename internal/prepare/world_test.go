@@ -30,6 +30,7 @@ type world struct {
 	installed  []string
 	refuses    string // what the build of the module prints before it fails
 	initramfs  Initramfs
+	dracut     bool // makes it
 	noDKMS     bool
 	enrolled   bool
 	signed     bool
@@ -119,7 +120,10 @@ func (w *world) run(_ context.Context, name string, args ...string) Output {
 		return Output{Stdout: w.modinfo()}
 	case "dkms":
 		return w.dkms(args)
-	case "lsinitramfs":
+	case "lsinitramfs", "lsinitrd":
+		if w.dracut != (name == "lsinitrd") {
+			return Output{Err: &exec.Error{Name: name, Err: exec.ErrNotFound}}
+		}
 		return Output{Stdout: w.files()}
 	case "mokutil":
 		return Output{Stdout: args[1] + map[bool]string{true: " is already enrolled\n", false: " is not enrolled\n"}[w.enrolled]}

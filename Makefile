@@ -49,7 +49,7 @@ lint: ## gofmt, go vet, staticcheck
 		(cd $$module && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
 race: ## all Go tests under the race detector; as root also those in network namespaces
-	$(GO) test -race ./...
+	FLEXSTEER_WORLDS=300 $(GO) test -race ./... # make laws looks at more of them
 	cd sim && $(GO) test -race ./...
 
 laws: ## the laws of pkg/steer over 24,000 random worlds, and the fault sweeps

@@ -87,7 +87,7 @@ func (s *session) switchOn() (err error) {
 
 // patience is how long an experiment waits for something that should happen
 // soon, on a host that may be busy.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // run is a command in the guest; an error includes an exit status that is not 0.
 func (s *session) run(argv ...string) (string, error) {

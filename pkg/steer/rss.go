@@ -64,9 +64,13 @@ func NewRSS(key [40]byte, table []uint32, input HashInput) *RSS {
 	return r
 }
 
-// Queue is the queue of p on the default path; queue of table entry 0 for what
-// is not IP.
+// Queue is the queue of p on the default path. What is not IP is on queue 0,
+// whatever the table says, as mlx5 has it (en_fs.c: MLX5_TT_ANY leads to the
+// direct TIR of channel 0).
 func (r *RSS) Queue(p *Packet) uint32 {
+	if p.Family == 0 {
+		return 0
+	}
 	return r.table[r.Hash(p)&uint32(len(r.table)-1)]
 }
 

@@ -139,6 +139,13 @@ func TestSymmetricTransformsPutBothDirectionsOnOneQueue(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotIPIsOnQueue0(t *testing.T) {
+	p := Packet{EtherType: 0x0806}
+	if got := NewRSS(verificationKey, []uint32{7, 8}, HashInput{Transform: SymmetricOrXor}).Queue(&p); got != 0 {
+		t.Errorf("queue %d", got)
+	}
+}
+
 func TestTransformsHaveTheNamesOfEthtool(t *testing.T) {
 	for transform, name := range map[Transform]string{NoTransform: "none", SymmetricXor: "symmetric-xor", SymmetricOrXor: "symmetric-or-xor"} {
 		if got, ok := TransformNamed(name); !ok || got != transform || transform.String() != name {

@@ -43,8 +43,9 @@ func PrecedenceOf(driver string) steer.Precedence { return precedences[driver] }
 var hashInputs = map[string]steer.HashInput{
 	// Every Toeplitz hash is made with rx_hash_symmetric set (mlx5 en/tir.c). Since
 	// Linux 6.15 the driver reports that as RXH_XFRM_SYM_OR_XOR and lets it be
-	// changed; before, it is so all the same.
-	"mlx5_core": {Transform: steer.SymmetricOrXor},
+	// changed; before, it is so all the same. ESP and AH are hashed over addresses
+	// and SPI, with no way to change that (en/rss.c, rss_default_config).
+	"mlx5_core": {Transform: steer.SymmetricOrXor, SPI: true},
 }
 
 // HashInputOf is what the NICs of a driver make of a packet before the receive

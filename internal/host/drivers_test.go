@@ -13,7 +13,7 @@ import (
 
 func TestHashInputOfADriver(t *testing.T) {
 	for driver, want := range map[string]steer.HashInput{
-		"mlx5_core": {Transform: steer.SymmetricOrXor}, "mlx4_core": {}, "ice": {}, "": {},
+		"mlx5_core": {Transform: steer.SymmetricOrXor, SPI: true}, "mlx4_core": {}, "ice": {}, "": {},
 	} {
 		if got := HashInputOf(driver); got != want {
 			t.Errorf("%q: %+v, want %+v", driver, got, want)

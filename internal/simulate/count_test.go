@@ -187,7 +187,7 @@ func BenchmarkCapture(b *testing.B) {
 		writeAll(b, &file, flow)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			s := New(Setup{Desired: homa(), NIC: nic(), Hash: steer.HashInput{Transform: steer.SymmetricOrXor}})
+			s := New(Setup{Desired: homa(), NIC: nic(), Hash: steer.HashInput{Transform: steer.SymmetricOrXor, SPI: true}})
 			b.ResetTimer()
 			for s.Packets < uint64(b.N) {
 				r, err := capture.NewReader(bytes.NewReader(file.Bytes()))

@@ -19,6 +19,9 @@ type Packet struct {
 
 	L4    uint32 // the first four bytes behind the IP header, big endian
 	HasL4 bool   // false for fragments, and for frames cut short before that
+
+	SPI    uint32 // the Security Parameters Index of ESP (RFC 4303) and AH (RFC 4302)
+	HasSPI bool   // false for fragments, and where the header is cut short
 }
 
 // Verdict is where a packet goes.
@@ -121,8 +124,17 @@ func (p *Packet) parseIPv6(b []byte) {
 }
 
 func (p *Packet) parseL4(b []byte, header int) {
-	if len(b) >= header+4 {
-		p.L4, p.HasL4 = binary.BigEndian.Uint32(b[header:]), true
+	if len(b) < header+4 {
+		return
+	}
+	b = b[header:]
+	p.L4, p.HasL4 = binary.BigEndian.Uint32(b), true
+	const esp, ah = 50, 51
+	switch {
+	case p.Protocol == esp && len(b) >= 8:
+		p.SPI, p.HasSPI = p.L4, true
+	case p.Protocol == ah && len(b) >= 12:
+		p.SPI, p.HasSPI = binary.BigEndian.Uint32(b[4:]), true
 	}
 }
 

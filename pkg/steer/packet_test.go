@@ -68,6 +68,16 @@ func TestWhatANICSeesOfAFrame(t *testing.T) {
 		{"version does not fit the EtherType", frame(t, macs, "0800", ipv6, ports), func(p *Packet) bool { return p.Family == 0 && p.EtherType == 0 }},
 		{"header length below 20", frame(t, macs, "0800", strings.Replace(ipv4, "45", "44", 1), ports),
 			func(p *Packet) bool { return p.Family == IPv4 && !p.HasL4 }},
+		{"the SPI of ESP", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "32", 1), "01020304 00000001"), func(p *Packet) bool {
+			return p.HasSPI && p.SPI == 0x01020304 && p.HasL4
+		}},
+		{"the SPI of AH", frame(t, macs, "86dd", strings.Replace(ipv6, "fd", "33", 1), "06040000 01020304 00000001"), func(p *Packet) bool {
+			return p.HasSPI && p.SPI == 0x01020304 && p.L4 == 0x06040000
+		}},
+		{"ESP that is cut short", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "32", 1), "01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
+		{"AH that is cut short", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "33", 1), "06040000 01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
+		{"a fragment of ESP", frame(t, macs, "0800", strings.Replace(afFrag, "fd", "32", 1), "01020304 00000001"), func(p *Packet) bool { return !p.HasSPI }},
+		{"no SPI in other protocols", frame(t, macs, "0800", ipv4, "06040000 01020304 00000001"), func(p *Packet) bool { return !p.HasSPI }},
 		{"ARP", frame(t, macs, "0806", "0001"), func(p *Packet) bool { return p.Family == 0 && p.EtherType == 0x0806 }},
 		{"empty", nil, func(p *Packet) bool { return *p == Packet{} }},
 	} {

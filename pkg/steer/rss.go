@@ -18,6 +18,7 @@ type RSS struct {
 // HashInput is what a NIC makes of a packet before it hashes it.
 type HashInput struct {
 	Transform Transform
+	SPI       bool // the SPI of ESP and AH packets takes part
 }
 
 // inputBytes is the longest input: two IPv6 addresses and two ports.
@@ -75,7 +76,8 @@ func (r *RSS) Queue(p *Packet) uint32 {
 }
 
 // Hash is the Toeplitz hash of p: over the addresses, and for TCP and UDP that
-// are not fragments also the ports; 0 for what is not IP.
+// are not fragments also the ports, or the SPI where the NIC hashes it; 0 for what
+// is not IP.
 func (r *RSS) Hash(p *Packet) uint32 {
 	n := 4
 	switch p.Family {
@@ -86,10 +88,16 @@ func (r *RSS) Hash(p *Packet) uint32 {
 		return 0
 	}
 	h := r.pair(0, p.Source[:n], p.Destination[:n])
-	if p.HasL4 && (p.Protocol == 6 || p.Protocol == 17) {
-		var ports [4]byte
-		binary.BigEndian.PutUint32(ports[:], p.L4)
-		h ^= r.pair(2*n, ports[:2], ports[2:])
+	var word [4]byte
+	switch {
+	case p.HasL4 && (p.Protocol == 6 || p.Protocol == 17):
+		binary.BigEndian.PutUint32(word[:], p.L4)
+		h ^= r.pair(2*n, word[:2], word[2:])
+	case r.input.SPI && p.HasSPI:
+		binary.BigEndian.PutUint32(word[:], p.SPI)
+		for i, b := range word {
+			h ^= r.hash[2*n+i][b]
+		}
 	}
 	return h
 }

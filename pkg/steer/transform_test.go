@@ -139,6 +139,26 @@ func TestSymmetricTransformsPutBothDirectionsOnOneQueue(t *testing.T) {
 	}
 }
 
+// The SPI stands where ports do, as it is. Its first two bits are set here: the
+// key from byte 8, and that from one bit behind.
+func TestSPITakesPartWhereTheNICHashesIt(t *testing.T) {
+	p := packetBetween("128.0.0.0", "128.0.0.0", 50, 0xc0000000)
+	p.SPI, p.HasSPI = p.L4, true
+	const addresses, spi = 0x6d5a56da, 0x4167253d ^ 0x82ce4a7a
+	for input, want := range map[HashInput]uint32{
+		{SymmetricOrXor, true}: addresses ^ spi, {SymmetricOrXor, false}: addresses,
+		{SymmetricXor, true}: spi, {NoTransform, true}: addresses ^ 0x255b0ec2 ^ spi,
+	} {
+		if got := DefaultRSS(1, input).Hash(&p); got != want {
+			t.Errorf("%+v: %#08x, want %#08x", input, got, want)
+		}
+	}
+	p.HasSPI = false
+	if got := DefaultRSS(1, HashInput{SymmetricOrXor, true}).Hash(&p); got != addresses {
+		t.Errorf("a fragment: %#08x, want %#08x", got, addresses)
+	}
+}
+
 func TestWhatIsNotIPIsOnQueue0(t *testing.T) {
 	p := Packet{EtherType: 0x0806}
 	if got := NewRSS(verificationKey, []uint32{7, 8}, HashInput{Transform: SymmetricOrXor}).Queue(&p); got != 0 {

@@ -85,6 +85,7 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 	if err != nil {
 		return err
 	}
+	o.driver = cmp.Or(d.Link.Driver, o.driver)
 	o.queues = cmp.Or(o.queues, d.Channels, defaultQueues)
 	nic, err := o.nic()
 	if err != nil {

@@ -5,6 +5,8 @@ package vfiouser
 import (
 	"bytes"
 	"errors"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +116,26 @@ func TestWhatIsNotLentIsNotTouched(t *testing.T) {
 }
 
 // A file that shrinks under a mapping makes accesses faults, which must not end the process.
+func TestRegionsLeaveMappingsToTheProcess(t *testing.T) {
+	g := boot(t)
+	fd := memfd(t, page)
+	last := unix.Errno(0)
+	for i := uint64(0); i < 1<<16 && last == 0; i++ {
+		_, last = g.ask(2, mapBody(2*i*page, page, 0, 3), fd)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	limit, err2 := os.ReadFile("/proc/sys/vm/max_map_count")
+	if err != nil || err2 != nil {
+		t.Skip(err, err2)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(limit)))
+	if used := bytes.Count(maps, []byte("\n")); last != unix.ENOSPC || used > most/2 || err != nil {
+		t.Errorf("%d of %d mappings are in use, and then: %v", used, most, last)
+	}
+	g.must(3, words(24, 2, uint64(0), uint64(0)))
+	g.mapMemory(0, page, 0, 3, fd)
+}
+
 func TestAFileThatShrinksIsAnErrorNotACrash(t *testing.T) {
 	g := boot(t)
 	fd := memfd(t, 4*page)

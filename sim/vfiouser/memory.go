@@ -41,8 +41,10 @@ const (
 )
 
 const (
-	pageSize   = 4096
-	maxRegions = 65535
+	pageSize = 4096
+	// A process has some 65,530 mappings (vm.max_map_count), and dies when Go finds
+	// none for its heap. QEMU has a few dozen regions.
+	maxRegions = 1 << 14
 )
 
 // file is where a region's bytes are: fd is -1 if the client gave none.

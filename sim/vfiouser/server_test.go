@@ -22,7 +22,7 @@ func TestTheVersionReplySaysOnlyWhatTheClientSpokeOf(t *testing.T) {
 		name, offer string
 		want        map[string]any
 	}{
-		{"as QEMU", qemuOffer, map[string]any{"max_dma_maps": 65535.0, "max_msg_fds": 16.0, "pgsizes": 4096.0, "max_data_xfer_size": 1048576.0}},
+		{"as QEMU", qemuOffer, map[string]any{"max_dma_maps": 16384.0, "max_msg_fds": 16.0, "pgsizes": 4096.0, "max_data_xfer_size": 1048576.0}},
 		{"only one", `{"capabilities":{"max_msg_fds":1}}` + "\x00", map[string]any{"max_msg_fds": 16.0}},
 		{"no capabilities", "{}\x00", map[string]any{}},
 		{"no data", "", map[string]any{}},

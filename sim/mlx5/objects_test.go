@@ -228,6 +228,9 @@ func TestAModifiedRQTLeavesItsOldQueues(t *testing.T) {
 	g.destroyPlain(0x90a, n.rq[0])
 	g.refused(change(n.rq[0]), 16, BadResource, NoSuchObject)
 	g.refused(change(n.rq[1])[:0x110], 16, BadInputLength, WrongLength)
+	longer := change(n.rq[1])
+	at(0x1b0, 16).Set(longer, 8) // the maximum, which is for good
+	g.refused(longer, 16, BadParam, UnknownBits)
 	g.refused(cmd(0x90a, 0, 16, set{0x48, 24, n.rq[2]}), 16, BadResourceState, ObjectInUse)
 	g.destroyPlain(0x918, rqt)
 	g.destroyPlain(0x90a, n.rq[2])

@@ -60,7 +60,7 @@ var rssCommands = []command{
 	{opcode: 0x902, name: "DESTROY_TIR", in: plain, when: running, run: (*function).destroyTIR, shows: shows("tir", numberField)},
 	{opcode: 0x916, name: "CREATE_RQT", in: form{size: rqtList, uses: []prm.Field{rqtMaximum, rqtActual}, tail: 4},
 		reply: 16, when: running, run: (*function).createRQT, gives: gives("rqt", numberField)},
-	{opcode: 0x917, name: "MODIFY_RQT", in: form{size: rqtList, uses: []prm.Field{numberField, rqtChanges, rqtMaximum, rqtActual}, tail: 4},
+	{opcode: 0x917, name: "MODIFY_RQT", in: form{size: rqtList, uses: []prm.Field{numberField, rqtChanges, rqtActual}, tail: 4},
 		when: running, run: (*function).modifyRQT, shows: shows("rqt", numberField)},
 	{opcode: 0x918, name: "DESTROY_RQT", in: plain, when: running, run: (*function).destroyRQT, shows: shows("rqt", numberField)},
 }

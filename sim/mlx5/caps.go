@@ -20,7 +20,7 @@ const (
 	logMaxTransportDomains = 10
 	maxEQs                 = 64
 	maxFlowCounters        = 1 << 16
-	logMaxEntries          = 18 // of all flow tables together
+	logMaxEntries          = 16 // of all flow tables together
 	logMaxWQ               = 15
 	logMaxStride           = 9
 	logMinStride           = 4

@@ -88,7 +88,7 @@ func (f *function) setEntry(c *call) error {
 		return err
 	}
 	table := c.number(tableNumber)
-	if why := f.objects.need(append(uses, ref{flowTable, uint64(table)})...); why != nil {
+	if why := f.objects.use(append(uses, ref{flowTable, uint64(table)})...); why != nil {
 		return why
 	}
 	set := f.addEntry

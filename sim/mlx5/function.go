@@ -178,7 +178,7 @@ func (f *function) setDriverVersion(c *call) error {
 
 // create gives a new object its number, checks what it needs, has it made, and notes it.
 func (f *function) create(k kind, uses []ref, make func(number uint32) error) (uint32, error) {
-	if why := f.objects.need(uses...); why != nil {
+	if why := f.objects.use(uses...); why != nil {
 		return 0, why
 	}
 	number, why := f.objects.number(k)

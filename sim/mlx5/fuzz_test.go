@@ -12,9 +12,10 @@ import (
 func (g *guest) invariants() {
 	g.Helper()
 	r := g.function.objects
-	users, count := map[ref]int{}, [kinds]uint32{}
+	users, count, uses := map[ref]int{}, [kinds]uint32{}, 0
 	for o, x := range r.objects {
 		count[o.kind]++
+		uses += len(x.uses)
 		for _, used := range x.uses {
 			users[used]++
 			if r.objects[used] == nil {
@@ -27,8 +28,8 @@ func (g *guest) invariants() {
 			g.Fatalf("%v has %d users, counted as %d", o, users[o], x.users)
 		}
 	}
-	if count != r.count {
-		g.Fatalf("objects by kind %v, counted as %v", count, r.count)
+	if count != r.count || uses != r.uses {
+		g.Fatalf("objects by kind %v with %d uses, counted as %v and %d", count, uses, r.count, r.uses)
 	}
 	samples := g.function.steering.FreeSamples()
 	for o := range r.objects {

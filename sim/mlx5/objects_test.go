@@ -216,6 +216,25 @@ func TestALimitIsNoFaultOfTheDriver(t *testing.T) {
 	g.clean()
 }
 
+// Lists of what objects need are as long as a command.
+func TestWhatAllObjectsNeedIsBounded(t *testing.T) {
+	g := newGuest(t, card()).initialize()
+	n := g.up(2)
+	r := g.function.objects
+	had := r.uses
+	r.uses = maxUses - 2 // as if they were there
+	three := words(cmd(0x916, 0, 0x110, set{0x1b0, 16, 4}, set{0x1d0, 16, 4}), n.rq[0], n.rq[1], n.rq[0], n.rq[1])
+	g.refused(three, 16, NoResources, LimitReached)
+	two := n.id(words(cmd(0x916, 0, 0x110, set{0x1b0, 16, 2}, set{0x1d0, 16, 2}), n.rq[0], n.rq[1]))
+	g.refused(cmd(0x912, 0, 192, set{0x228, 24, n.domain}), 16, NoResources, LimitReached)
+	g.destroyPlain(0x918, two)
+	n.id(cmd(0x912, 0, 192, set{0x228, 24, n.domain}))
+	if r.uses -= maxUses - 2 - had; r.uses != had+1 {
+		t.Errorf("%d uses, %d before", r.uses, had)
+	}
+	g.invariants()
+}
+
 func TestAModifiedRQTLeavesItsOldQueues(t *testing.T) {
 	g := newGuest(t, card()).initialize()
 	n := g.up(3)

@@ -81,7 +81,11 @@ type registry struct {
 	objects map[ref]*object
 	count   [kinds]uint32
 	last    [kinds]uint32 // offset of the number that was given last
+	uses    int           // of all objects
 }
+
+// maxUses is how many objects those that use them can name, all together.
+const maxUses = 1 << 20
 
 type object struct {
 	uses  []ref
@@ -103,6 +107,14 @@ func (r *registry) number(k kind) (uint32, *refusal) {
 			return id, nil
 		}
 	}
+}
+
+// use is nil if all of the objects are there, and can be used by one more.
+func (r *registry) use(objects ...ref) *refusal {
+	if n := r.uses + len(objects); n > maxUses {
+		return refuse(NoResources, LimitReached, "%d uses of objects by others, at most %d", n, maxUses)
+	}
+	return r.need(objects...)
 }
 
 // room is nil if there can be another object of the kind.
@@ -163,6 +175,7 @@ func (r *registry) rebind(o ref, uses ...ref) {
 	for _, used := range x.uses {
 		r.objects[used].users--
 	}
+	r.uses += len(uses) - len(x.uses)
 	x.uses = uses
 }
 

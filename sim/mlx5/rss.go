@@ -144,7 +144,7 @@ func (f *function) modifyRQT(c *call) error {
 	if err != nil {
 		return err
 	}
-	if why := f.objects.need(append(uses, o)...); why != nil {
+	if why := f.objects.use(append(uses, o)...); why != nil {
 		return why
 	}
 	if err := f.steering.ModifyRQT(uint32(o.id), queues); err != nil {

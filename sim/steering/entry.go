@@ -239,6 +239,9 @@ func (s *State) resolve(e *entry) (err error) {
 			if !ok {
 				return refuse(NotFound, "%s: TIR %#x does not exist", e.name(), d.ID)
 			}
+			if slices.Contains(e.tirs, t) {
+				return refuse(BadParam, "%s leads to TIR %#x twice", e.name(), d.ID)
+			}
 			e.tirs = append(e.tirs, t)
 		case ToTable:
 			if e.next != nil {

@@ -156,6 +156,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{entry(3, func(e *Entry) { e.Action = Count }), BadParam, "either drop or forward"},
 		{entry(3, func(e *Entry) { e.Action = Drop | Count }), BadParam, "2 destinations with action 0xa"},
 		{entry(3, func(e *Entry) { e.Destinations = nil }), BadParam, "0 destinations with action 0xc"},
+		{entry(3, func(e *Entry) { e.Destinations = []Destination{toTIR(aTIR), toTIR(directTIR), toTIR(aTIR)} }), BadParam, "leads to TIR 0x4 twice"},
 		{entry(3, func(e *Entry) { e.Action = Forward }), BadParam, "1 counters with action 0x4"},
 		{entry(3, func(e *Entry) { e.Counters = nil }), BadParam, "0 counters with action 0xc"},
 		{entry(3, func(e *Entry) { e.Counters = []uint32{aCounter, aCounter} }), BadParam, "2 counters; an entry may have 2^0"},

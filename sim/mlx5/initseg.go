@@ -78,11 +78,13 @@ func (d *Device) SetHealth(h Health) {
 }
 
 func (d *Device) readSegment(off uint64, b []byte) {
+	word := [4]byte{0xff, 0xff, 0xff, 0xff}
 	for i := range b {
-		b[i] = 0xff
-		if o := off + uint64(i); !d.segment.vanished {
-			b[i] = byte(d.segmentWord(o&^3) >> (24 - 8*(o&3)))
+		o := off + uint64(i)
+		if !d.segment.vanished && (i == 0 || o%4 == 0) {
+			binary.BigEndian.PutUint32(word[:], d.segmentWord(o&^3))
 		}
+		b[i] = word[o%4]
 	}
 }
 

@@ -4,6 +4,7 @@ package mlx5
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 )
@@ -39,6 +40,20 @@ func TestTheInitializationSegment(t *testing.T) {
 		t.Errorf("byte 5: %#x", one)
 	}
 	g.clean()
+}
+
+// The timer runs on while its bytes are put together.
+func TestAWordIsReadAtOneTime(t *testing.T) {
+	g := newGuest(t, card())
+	var told []uint32
+	g.Device.now = func() time.Duration {
+		g.clock += 0x1010101
+		told = append(told, uint32(g.clock))
+		return g.clock
+	}
+	if got := g.read32(0x1004); !slices.Contains(told, got) {
+		t.Errorf("internal timer %#x; it was %#x", got, told)
+	}
 }
 
 func TestAfterAResetTheFirmwareTakesItsTime(t *testing.T) {

@@ -18,10 +18,10 @@ type Packet struct {
 	Protocol    uint8 // IPv4 protocol, or the Next Header of IPv6: of the fixed header, or of the fragment header behind it
 
 	L4    uint32 // the first four bytes behind the IP header, big endian
-	HasL4 bool   // false for fragments, and for frames cut short before that
+	HasL4 bool   // false for fragments, and where the packet or the frame ends before that
 
 	SPI    uint32 // the Security Parameters Index of ESP (RFC 4303) and AH (RFC 4302)
-	HasSPI bool   // false for fragments, and where the header is cut short
+	HasSPI bool   // false for fragments, and where the packet or the frame ends within the header
 }
 
 // Verdict is where a packet goes.
@@ -38,6 +38,10 @@ type Verdict struct {
 // one protocol in both families (DPDK's mlx5 guide); what a NIC makes of the
 // others differs. Ports of fragments are not read, not even of the first one:
 // mlx5 has no match there (the same guide, "Limitations").
+// What is behind the end of the IP packet, as padding is, is not there: so it is
+// assumed of NICs. What they really sample beyond that end is not known
+// (docs/lab.md). A length of 0 is no end: captures have it where the host segments
+// or joins packets (IPv6: also in jumbograms).
 // A frame that says it is IP and is not (cut short, another version) has
 // EtherType 0: no rule for IP takes it.
 func ParseEthernet(frame []byte) (p Packet) {
@@ -100,6 +104,9 @@ func (p *Packet) parseIP(b []byte) {
 }
 
 func (p *Packet) parseIPv4(b []byte) {
+	if total := int(binary.BigEndian.Uint16(b[2:])); total != 0 {
+		b = b[:min(len(b), max(total, 20))]
+	}
 	p.Family, p.TOS, p.Protocol = IPv4, b[1], b[9]
 	copy(p.Source[:], b[12:16])
 	copy(p.Destination[:], b[16:20])
@@ -111,6 +118,9 @@ func (p *Packet) parseIPv4(b []byte) {
 }
 
 func (p *Packet) parseIPv6(b []byte) {
+	if payload := int(binary.BigEndian.Uint16(b[4:])); payload != 0 {
+		b = b[:min(len(b), 40+payload)]
+	}
 	p.Family, p.TOS, p.Protocol = IPv6, uint8(binary.BigEndian.Uint16(b)>>4), b[6]
 	copy(p.Source[:], b[8:24])
 	copy(p.Destination[:], b[24:40])

@@ -30,7 +30,61 @@ const (
 	dontFr = "45 00 0018 0000 4000 40 fd 0000 c0000207 c6336401 "
 )
 
-var fragment6 = strings.Replace(ipv6, "0004 fd", "000c 2c", 1)
+var fragment6 = long6("2c")
+
+// long4 and long6 are headers of packets of another protocol, with 12 bytes behind
+// the header.
+func long4(protocol string) string {
+	return strings.NewReplacer("0018", "0020", "40 fd", "40 "+protocol).Replace(ipv4)
+}
+
+func long6(protocol string) string { return strings.Replace(ipv6, "0004 fd", "000c "+protocol, 1) }
+
+// What comes behind the end of an IP packet is padding, whatever it looks like.
+func TestPaddingIsNoPartOfThePacket(t *testing.T) {
+	const behind = "01020304 05060708 090a0b0c 0d0e0f10"
+	inIPv4 := func(length, protocol string) string {
+		return "0800" + strings.NewReplacer("0018", length, "40 fd", "40 "+protocol).Replace(ipv4)
+	}
+	inIPv6 := func(length, protocol string) string {
+		return "86dd" + strings.Replace(ipv6, "0004 fd", length+" "+protocol, 1)
+	}
+	for _, c := range []struct {
+		name, headers string
+		l4, spi       bool
+	}{
+		{"IPv4 without payload", inIPv4("0014", "11"), false, false},
+		{"IPv4 that ends in the ports", inIPv4("0017", "06"), false, false},
+		{"IPv4 with ports", inIPv4("0018", "11"), true, false},
+		{"IPv4 with options, and nothing behind them", "0800" + strings.Replace(option, "001c", "0018", 1), false, false},
+		{"IPv4 that says it is shorter than its header", inIPv4("0013", "fd"), false, false},
+		{"IPv4 with a protocol that is not parsed", inIPv4("0016", "fd"), false, false},
+		{"IPv4 of a segmentation offload", inIPv4("0000", "06"), true, false},
+		{"ESP that ends before its second word", inIPv4("001b", "32"), true, false},
+		{"ESP", inIPv4("001c", "32"), true, true},
+		{"AH that ends in its third word", inIPv4("001f", "33"), true, false},
+		{"AH", inIPv4("0020", "33"), true, true},
+		{"IPv6 that ends in the ports", inIPv6("0003", "11"), false, false},
+		{"IPv6 with ports", inIPv6("0004", "06"), true, false},
+		{"IPv6 with a protocol that is not parsed", inIPv6("0001", "fd"), false, false},
+		{"a jumbogram", inIPv6("0000", "11"), true, false},
+		{"ESP in IPv6 that ends before its second word", inIPv6("0007", "32"), true, false},
+		{"ESP in IPv6", inIPv6("0008", "32"), true, true},
+		{"AH in IPv6 that ends in its third word", inIPv6("000b", "33"), true, false},
+		{"AH in IPv6", inIPv6("000c", "33"), true, true},
+	} {
+		p, q := ParseEthernet(frame(t, macs, c.headers, behind)), ParseIP(frame(t, c.headers[4:], behind))
+		if p.HasL4 != c.l4 || p.HasSPI != c.spi || p.Family == 0 || p.HasL4 != (p.L4 != 0) {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+		if q.HasL4 != c.l4 || q.HasSPI != c.spi {
+			t.Errorf("%s, without Ethernet: %+v", c.name, q)
+		}
+	}
+	if p := ParseEthernet(frame(t, macs, inIPv6("0007", "2c"), "fd 00 0001 00000001", ports)); p.Protocol != 44 || p.HasL4 {
+		t.Errorf("a fragment header in padding: %+v", p)
+	}
+}
 
 func TestWhatANICSeesOfAFrame(t *testing.T) {
 	for _, c := range []struct {
@@ -68,16 +122,16 @@ func TestWhatANICSeesOfAFrame(t *testing.T) {
 		{"version does not fit the EtherType", frame(t, macs, "0800", ipv6, ports), func(p *Packet) bool { return p.Family == 0 && p.EtherType == 0 }},
 		{"header length below 20", frame(t, macs, "0800", strings.Replace(ipv4, "45", "44", 1), ports),
 			func(p *Packet) bool { return p.Family == IPv4 && !p.HasL4 }},
-		{"the SPI of ESP", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "32", 1), "01020304 00000001"), func(p *Packet) bool {
+		{"the SPI of ESP", frame(t, macs, "0800", long4("32"), "01020304 00000001"), func(p *Packet) bool {
 			return p.HasSPI && p.SPI == 0x01020304 && p.HasL4
 		}},
-		{"the SPI of AH", frame(t, macs, "86dd", strings.Replace(ipv6, "fd", "33", 1), "06040000 01020304 00000001"), func(p *Packet) bool {
+		{"the SPI of AH", frame(t, macs, "86dd", long6("33"), "06040000 01020304 00000001"), func(p *Packet) bool {
 			return p.HasSPI && p.SPI == 0x01020304 && p.L4 == 0x06040000
 		}},
-		{"ESP that is cut short", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "32", 1), "01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
-		{"AH that is cut short", frame(t, macs, "0800", strings.Replace(ipv4, "fd", "33", 1), "06040000 01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
+		{"ESP that is cut short", frame(t, macs, "0800", long4("32"), "01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
+		{"AH that is cut short", frame(t, macs, "0800", long4("33"), "06040000 01020304 000000"), func(p *Packet) bool { return !p.HasSPI }},
 		{"a fragment of ESP", frame(t, macs, "0800", strings.Replace(afFrag, "fd", "32", 1), "01020304 00000001"), func(p *Packet) bool { return !p.HasSPI }},
-		{"no SPI in other protocols", frame(t, macs, "0800", ipv4, "06040000 01020304 00000001"), func(p *Packet) bool { return !p.HasSPI }},
+		{"no SPI in other protocols", frame(t, macs, "0800", long4("fd"), "06040000 01020304 00000001"), func(p *Packet) bool { return !p.HasSPI }},
 		{"ARP", frame(t, macs, "0806", "0001"), func(p *Packet) bool { return p.Family == 0 && p.EtherType == 0x0806 }},
 		{"empty", nil, func(p *Packet) bool { return *p == Packet{} }},
 	} {

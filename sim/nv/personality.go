@@ -110,6 +110,3 @@ func (h *Hex32) UnmarshalText(text []byte) error {
 	*h = Hex32(n)
 	return err
 }
-
-// MarshalText implements encoding.TextMarshaler.
-func (h Hex32) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#08x", uint32(h)), nil }

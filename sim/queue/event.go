@@ -51,17 +51,6 @@ func (d *Datapath) DestroyEQ(n uint32) error {
 	return nil
 }
 
-// Post adds an event to an event queue.
-func (d *Datapath) Post(eq uint32, e Event) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	q, err := find(d.eqs, "event queue", eq)
-	if err != nil {
-		return err
-	}
-	return d.post(q, e)
-}
-
 // Announce posts an event to every event queue that wants its type.
 func (d *Datapath) Announce(e Event) error {
 	d.mu.Lock()

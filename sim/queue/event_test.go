@@ -11,9 +11,9 @@ import (
 
 func TestEventsArriveInOrderThroughSeveralRoundsAndPages(t *testing.T) {
 	g := newGuest(t)
-	e := g.eq(7, 7) // 128 events in two pages
+	e := g.eq(7, 7, 9) // 128 events in two pages
 	for i := range 1000 {
-		g.ok(g.d.Post(7, queue.Event{Type: 9, Subtype: byte(i), Data: [28]byte{byte(i >> 8), 27: byte(i)}}))
+		g.ok(g.d.Announce(queue.Event{Type: 9, Subtype: byte(i), Data: [28]byte{byte(i >> 8), 27: byte(i)}}))
 		if i%100 != 99 {
 			continue
 		}
@@ -34,7 +34,7 @@ func TestEventsArriveInOrderThroughSeveralRoundsAndPages(t *testing.T) {
 
 func TestOneInterruptForEachArming(t *testing.T) {
 	g := newGuest(t)
-	e := g.eq(1, 4)
+	e := g.eq(1, 4, 9)
 	fired := func(want int) {
 		t.Helper()
 		if n := g.mem.Fired(vector); n != want {
@@ -42,23 +42,23 @@ func TestOneInterruptForEachArming(t *testing.T) {
 		}
 	}
 	fired(0)
-	g.ok(g.d.Post(1, queue.Event{Type: 9}))
-	g.ok(g.d.Post(1, queue.Event{Type: 9}))
+	g.ok(g.d.Announce(queue.Event{Type: 9}))
+	g.ok(g.d.Announce(queue.Event{Type: 9}))
 	fired(1)
 	e.next()
 	g.ok(e.tell(0x48)) // without arming
-	g.ok(g.d.Post(1, queue.Event{Type: 9}))
+	g.ok(g.d.Announce(queue.Event{Type: 9}))
 	fired(1)
 	g.ok(e.tell(0x40)) // two are unread: at once
 	fired(2)
-	g.ok(g.d.Post(1, queue.Event{Type: 9}))
+	g.ok(g.d.Announce(queue.Event{Type: 9}))
 	fired(2)
 	for range 3 {
 		e.next()
 	}
 	g.ok(e.tell(0x40))
 	fired(2)
-	g.ok(g.d.Post(1, queue.Event{Type: 9}))
+	g.ok(g.d.Announce(queue.Event{Type: 9}))
 	fired(3)
 	g.noViolations()
 }
@@ -81,11 +81,11 @@ func TestAnnouncementsGoToWhoWantsThem(t *testing.T) {
 
 func TestAnEventQueueThatIsFullLosesEventsAndSaysSo(t *testing.T) {
 	g := newGuest(t)
-	e := g.eq(1, 2)
+	e := g.eq(1, 2, 9, 10, 11)
 	for range 4 {
-		g.ok(g.d.Post(1, queue.Event{Type: 9}))
+		g.ok(g.d.Announce(queue.Event{Type: 9}))
 	}
-	if err := g.d.Post(1, queue.Event{Type: 10}); !errors.Is(err, queue.ErrViolation) {
+	if err := g.d.Announce(queue.Event{Type: 10}); !errors.Is(err, queue.ErrViolation) {
 		t.Errorf("overrun: %v", err)
 	}
 	for range 4 {
@@ -97,7 +97,7 @@ func TestAnEventQueueThatIsFullLosesEventsAndSaysSo(t *testing.T) {
 		t.Errorf("violations: %v", g.d.Violations())
 	}
 	g.ok(e.tell(0x40))
-	g.ok(g.d.Post(1, queue.Event{Type: 11}))
+	g.ok(g.d.Announce(queue.Event{Type: 11}))
 	if ev, ok := e.next(); !ok || ev[1] != 11 {
 		t.Errorf("after the driver caught up: %x %v", ev, ok)
 	}
@@ -175,9 +175,9 @@ func TestDoorbellsThatNoDriverRings(t *testing.T) {
 
 func TestAVectorThatTheMachineHasNotIsAViolation(t *testing.T) {
 	g := newGuest(t)
-	g.ok(g.d.CreateEQ(1, queue.EQ{Pages: g.pages(4096), LogSize: 6, UAR: uar, Vector: -1}))
+	g.ok(g.d.CreateEQ(1, queue.EQ{Pages: g.pages(4096), LogSize: 6, UAR: uar, Vector: -1, Events: [4]uint64{1 << 9}}))
 	g.ok(g.d.Doorbell(uar, 0x40, u32(1<<24)))
-	if err := g.d.Post(1, queue.Event{Type: 9}); !errors.Is(err, queue.ErrViolation) {
+	if err := g.d.Announce(queue.Event{Type: 9}); !errors.Is(err, queue.ErrViolation) {
 		t.Error(err)
 	}
 }

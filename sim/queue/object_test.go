@@ -63,7 +63,6 @@ func TestObjectsThatCannotBe(t *testing.T) {
 		"no such send queue":           {queue.NotFound, g.d.DestroySQ(9)},
 		"modify no receive queue":      {queue.NotFound, g.d.ModifyRQ(9, queue.RQChange{})},
 		"modify no send queue":         {queue.NotFound, g.d.ModifySQ(9, queue.SQChange{})},
-		"post to no event queue":       {queue.NotFound, g.d.Post(9, queue.Event{})},
 	} {
 		if got := kind(c.err); got != c.want {
 			t.Errorf("%s: %v, want kind %d", name, c.err, c.want)
@@ -145,9 +144,9 @@ func TestARingMayStartWithinItsFirstPageAndHaveLongPages(t *testing.T) {
 	g := newGuest(t)
 	g.mem.Map(1<<20, 3<<14)
 	p := queue.Pages{Addr: []uint64{1 << 20, 1<<20 + 1<<15}, LogPageSize: 2, Offset: 128}
-	g.ok(g.d.CreateEQ(1, queue.EQ{Pages: p, LogSize: 8, UAR: uar})) // 16384 bytes, of which 128 in the second page
+	g.ok(g.d.CreateEQ(1, queue.EQ{Pages: p, LogSize: 8, UAR: uar, Events: [4]uint64{1 << 1}})) // 16384 bytes, of which 128 in the second page
 	for i := range 256 {
-		g.ok(g.d.Post(1, queue.Event{Type: 1, Subtype: byte(i)}))
+		g.ok(g.d.Announce(queue.Event{Type: 1, Subtype: byte(i)}))
 	}
 	for i, at := range map[int]uint64{0: 1<<20 + 128, 253: 1<<20 + 16384 - 64, 254: 1<<20 + 1<<15, 255: 1<<20 + 1<<15 + 64} {
 		if b := g.read(at, 4); b[1] != 1 || b[3] != byte(i) {

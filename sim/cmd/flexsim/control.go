@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/flexsteer/flexsteer/sim/mlx5"
+	"github.com/flexsteer/flexsteer/sim/steering"
 	"github.com/flexsteer/flexsteer/sim/vfiouser"
 	"github.com/flexsteer/flexsteer/sim/wire"
 )
@@ -269,18 +270,14 @@ func (r steerRequest) do(c *card) (any, error) {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
 	v := c.device.Steer(frame)
-	reply := struct {
-		Queues   []uint32 `json:"queues"`
-		Dropped  bool     `json:"dropped"`
-		Hash     uint32   `json:"hash"`
-		Tag      uint32   `json:"tag"`
-		Counters []uint32 `json:"counters"`
-		Path     []string `json:"path"` // table by table, in words
-	}{v.Queues, v.Dropped, v.Hash, v.Tag, v.Counters, nil}
-	for _, step := range v.Path {
-		reply.Path = append(reply.Path, step.String())
-	}
-	return reply, nil
+	return struct {
+		Queues   []uint32        `json:"queues"`
+		Dropped  bool            `json:"dropped"`
+		Hash     uint32          `json:"hash"`
+		Tag      uint32          `json:"tag"`
+		Counters []uint32        `json:"counters"`
+		Path     []steering.Step `json:"path"` // table by table, in words
+	}{v.Queues, v.Dropped, v.Hash, v.Tag, v.Counters, v.Path}, nil
 }
 
 // counters are all there are.

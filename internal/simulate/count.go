@@ -18,6 +18,7 @@ type Setup struct {
 	Desired  steer.Desired
 	NIC      steer.NIC
 	Hash     steer.HashInput // of the default path
+	RSS      *LinkRSS        // its key and table; nil: those of steer.DefaultRSS. No queue of it is beyond NIC.Queues
 	Outgoing bool            // count packets that the capturing host sent, too
 }
 
@@ -63,12 +64,19 @@ func New(s Setup) *Simulation {
 		sim.Entries[i].Name = e.Name
 	}
 	rules := sim.place(steer.Diff(goal, have, s.Desired.Own))
-	rss := steer.DefaultRSS(s.NIC.Queues, s.Hash)
+	rss := s.defaultPath()
 	sim.before = steer.NewClassifier(nil, s.NIC.Precedence, rss)
 	sim.after = steer.NewClassifier(rules, s.NIC.Precedence, rss)
 	sim.Before = make([]uint64, s.NIC.Queues)
 	sim.After = make([]uint64, s.NIC.Queues)
 	return sim
+}
+
+func (s *Setup) defaultPath() *steer.RSS {
+	if s.RSS == nil {
+		return steer.DefaultRSS(s.NIC.Queues, s.Hash)
+	}
+	return steer.NewRSS(s.RSS.Key, s.RSS.Table, s.Hash)
 }
 
 // place is the table after plan, on a NIC without rules.

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flexsteer/flexsteer/internal/capture"
-	"github.com/flexsteer/flexsteer/internal/host"
 	"github.com/flexsteer/flexsteer/internal/simulate"
 	"github.com/flexsteer/flexsteer/pkg/config"
 	"github.com/flexsteer/flexsteer/pkg/steer"
@@ -41,6 +40,7 @@ type simulateOptions struct {
 	flows    []string
 	link     string
 	xfrm     string
+	rss      string
 	outgoing bool
 }
 
@@ -56,22 +56,28 @@ FILE: of the configuration in effect). Packets come from a pcap or pcapng file
 
 All policies apply, whatever their match says, unless --link describes a link.
 
+Each NIC has a hash key of its own, so single flows are on other queues than here,
+unless --rss gives what "ethtool -x LINK" printed on the machine in question.
+
 ` + flowHelp,
 		Example: `  flexsteerctl simulate homa.yaml --pcap homa.pcap
   flexsteerctl simulate homa.yaml --flows 'protocol=homa destination-port=0-15 family=ipv4 packets=160000'
+  ethtool -x ens1f1np1 | flexsteerctl simulate homa.yaml --pcap homa.pcap --rss -
   flexsteerctl simulate --link 'name=ens1f1np1 driver=mlx5_core' --flows 'protocol=udp destination-port=53,123'`,
 		ValidArgsFunction: completeYAML,
 		RunE:              action(func(args []string) error { return a.simulate(args, o) }),
 	}
-	o.flags(c, "receive queues of the NIC (default: what the policy says in channels, else 16)")
+	o.flags(c, "receive queues of the NIC (default: those of --rss, or what the policy says in channels, else 16)")
 	c.Flags().StringVar(&o.pcap, "pcap", "", "read the packets from this pcap or pcapng file")
 	c.Flags().StringArrayVar(&o.flows, "flows", nil, "make the packets from this description; may be repeated")
 	c.Flags().StringVar(&o.link, "link", "", "apply only policies that match this link: its name, or KEY=VALUE pairs as in match:")
-	c.Flags().StringVar(&o.xfrm, "xfrm", "", "what the NIC does to addresses and ports before the receive hash, as in ethtool -X: none, symmetric-xor or symmetric-or-xor (default: as the driver does)")
+	c.Flags().StringVar(&o.xfrm, "xfrm", "", "what the NIC does to addresses and ports before the receive hash, as in ethtool -X: none, symmetric-xor or symmetric-or-xor (default: what is on in --rss, else as the driver does)")
+	c.Flags().StringVar(&o.rss, "rss", "", "take key, table and transformation of the receive hash from this file: what ethtool -x LINK printed")
 	c.Flags().BoolVar(&o.outgoing, "outgoing", false, "count packets that the capturing host sent, too")
 	c.MarkFlagsMutuallyExclusive("pcap", "flows")
 	c.MarkFlagsOneRequired("pcap", "flows")
 	c.MarkFlagFilename("pcap", "pcap", "pcapng", "cap", "gz")
+	c.MarkFlagFilename("rss")
 	c.RegisterFlagCompletionFunc("xfrm", cobra.FixedCompletions([]string{"none", "symmetric-xor", "symmetric-or-xor"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("link", func(cmd *cobra.Command, _ []string, s string) ([]string, cobra.ShellCompDirective) {
 		return a.completeLinks(cmd, nil, s)
@@ -86,12 +92,16 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 		return err
 	}
 	o.driver = cmp.Or(d.Link.Driver, o.driver)
+	rss, err := a.linkRSS(&o, d.Channels)
+	if err != nil {
+		return err
+	}
 	o.queues = cmp.Or(o.queues, d.Channels, defaultQueues)
 	nic, err := o.nic()
 	if err != nil {
 		return err
 	}
-	hash, err := o.hash()
+	hash, err := a.hash(o, rss)
 	if err != nil {
 		return err
 	}
@@ -100,11 +110,11 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 		return err
 	}
 	defer src.Close()
-	setup := simulate.Setup{Desired: d, NIC: nic, Hash: hash, Outgoing: o.outgoing}
+	setup := simulate.Setup{Desired: d, NIC: nic, Hash: hash, RSS: rss, Outgoing: o.outgoing}
 	sim := simulate.New(setup)
 	runErr := sim.Run(src, src.progress)
 	src.done()
-	if err := a.printSimulation(sim, setup, o.driver, name); err != nil {
+	if err := a.printSimulation(sim, setup, o, name); err != nil {
 		return err
 	}
 	var cut *capture.TruncatedError
@@ -115,18 +125,6 @@ func (a *app) simulate(files []string, o simulateOptions) error {
 		return fmt.Errorf("%s: %w", name, runErr)
 	}
 	return nil
-}
-
-// hash is what the NIC makes of packets before the receive hash.
-func (o *simulateOptions) hash() (steer.HashInput, error) {
-	h, ok := host.HashInputOf(o.driver), true
-	if o.xfrm != "" {
-		h.Transform, ok = steer.TransformNamed(o.xfrm)
-	}
-	if !ok {
-		return h, cannot(fmt.Errorf("--xfrm %s: it is none, symmetric-xor or symmetric-or-xor", o.xfrm))
-	}
-	return h, nil
 }
 
 // simulated is what the files want of the link to simulate.
@@ -200,12 +198,11 @@ func (a *app) packets(o simulateOptions) (src *packetSource, name string, err er
 		}
 		return &packetSource{simulate.NewMaker(flows), io.NopCloser(nil), nil}, "the flows described", nil
 	}
-	in, name := os.Stdin, "standard input"
+	in, name := os.Stdin, inputName(o.pcap)
 	if o.pcap != "-" {
 		if in, err = os.Open(o.pcap); err != nil {
 			return nil, "", cannot(err)
 		}
-		name = o.pcap
 	}
 	counted := &countingReader{in: in}
 	r, err := capture.NewReader(counted)
@@ -235,6 +232,8 @@ type simulation struct {
 	Driver     string       `json:"driver"`
 	Precedence string       `json:"precedence"`
 	Xfrm       string       `json:"xfrm"`
+	RSSFile    string       `json:"rss_file"` // "": the key of the published test vectors, queues by turns
+	RSSLink    string       `json:"rss_link"` // whose key and table the file has
 	Policies   []string     `json:"policies"`
 	Rules      int          `json:"rules"`
 	Unmatched  uint64       `json:"unmatched"`
@@ -262,12 +261,15 @@ func distributionOf(queues []uint64) distribution {
 	return distribution{queues, simulate.Used(queues), simulate.Imbalance(queues)}
 }
 
-func (a *app) printSimulation(s *simulate.Simulation, of simulate.Setup, driver, name string) error {
+func (a *app) printSimulation(s *simulate.Simulation, of simulate.Setup, o simulateOptions, name string) error {
 	d, nic := of.Desired, of.NIC
 	if a.json {
-		out := simulation{Packets: s.Packets, Queues: nic.Queues, Driver: driver, Precedence: wordOf(nic.Precedence), Xfrm: of.Hash.Transform.String(), Policies: append([]string{}, d.Policies...),
+		out := simulation{Packets: s.Packets, Queues: nic.Queues, Driver: o.driver, Precedence: wordOf(nic.Precedence), Xfrm: of.Hash.Transform.String(), Policies: append([]string{}, d.Policies...),
 			Rules: s.Rules, Unmatched: s.Unmatched, Dropped: s.Dropped, Outgoing: s.Counts.Outgoing, Before: distributionOf(s.Before),
 			After: distributionOf(s.After), Entries: []simulEntry{}, Problems: problemsOf(s.Problems)}
+		if of.RSS != nil {
+			out.RSSFile, out.RSSLink = inputName(o.rss), of.RSS.Link
+		}
 		for _, e := range s.Entries {
 			out.Entries = append(out.Entries, simulEntry(e))
 		}
@@ -276,8 +278,8 @@ func (a *app) printSimulation(s *simulate.Simulation, of simulate.Setup, driver,
 	for _, p := range s.Problems {
 		a.note("%s: %s", p.Severity.String(), p)
 	}
-	fmt.Fprintf(a.out, "%s of %s\nNIC: %s, %s (%s)\nreceive hash: Toeplitz, xfrm %v, key of the published test vectors\nrules: %d from %s\n\n", simulate.Packets(s.Packets), name,
-		count(int(nic.Queues), "queue"), driver, precedenceTexts[nic.Precedence], of.Hash.Transform, s.Rules, cmp.Or(strings.Join(d.Policies, ", "), "no policy"))
+	fmt.Fprintf(a.out, "%s of %s\nNIC: %s, %s (%s)\nreceive hash: Toeplitz, xfrm %v, %s\nrules: %d from %s\n\n", simulate.Packets(s.Packets), name,
+		count(int(nic.Queues), "queue"), o.driver, precedenceTexts[nic.Precedence], of.Hash.Transform, keyAndTable(of.RSS, o.rss), s.Rules, cmp.Or(strings.Join(d.Policies, ", "), "no policy"))
 	width, _ := terminal(a.out)
 	return s.Table(a.out, simulate.Style{Width: width, Unicode: unicodeLocale()})
 }

@@ -3,8 +3,10 @@
 package lab
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -59,13 +61,30 @@ func runAll(t *testing.T, system bool) {
 		t.Skip("experiments run with FLEXSTEER_LAB=1; see docs/lab.md")
 	}
 	order, on := byBoot(experiments)
+	boots := make(chan boot, len(order))
 	for _, b := range order {
-		if b.system != system {
-			continue
+		if b.system == system {
+			boots <- b
 		}
-		t.Run(b.String(), func(t *testing.T) {
-			t.Parallel()
-			runOn(t, b, on[b])
+	}
+	close(boots)
+	var machines sync.WaitGroup
+	for range atOnce() {
+		machines.Go(func() {
+			for b := range boots {
+				t.Run(b.String(), func(t *testing.T) { runOn(t, b, on[b]) })
+			}
 		})
 	}
+	machines.Wait()
+}
+
+// atOnce is how many machines run side by side: go test's -parallel. Its own
+// t.Parallel would begin with any of them, and end with the longest alone.
+func atOnce() int {
+	n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String())
+	if err != nil {
+		panic(err)
+	}
+	return n
 }

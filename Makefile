@@ -73,7 +73,7 @@ packages-test: packages ## what is in the packages, and what they do in a Debian
 	@packaging/test/test
 
 EXPERIMENTS = cd test/lab && FLEXSTEER_LAB=1 $(GO) test -count=1 -timeout 60m $(if $(VERBOSE),-v) \
-		-run '$(1)/$(or $(KERNEL),.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
+		-run '$(1)/$(if $(KERNEL),^$(KERNEL)-,.)/$(subst $(empty) ,_,$(or $(ONLY),.))'
 
 lab: ## experiments in virtual machines with a virtual card (root); ONLY=words of a name, KERNEL=6.12, VERBOSE=1
 	@scripts/deps $(LAB_DEPS)

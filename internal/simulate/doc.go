@@ -4,5 +4,6 @@
 // and with the rules of a configuration.
 //
 // Packets come from a capture, or are made from a description (Flow). The
-// decision itself is that of steer.Classifier; this package only counts.
+// decision itself is that of steer.Classifier; this package only counts. The key and
+// the table of the default path can be those of a link (LinkRSS).
 package simulate

@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,27 @@ func TestWhatEthtoolPrintsOfALink(t *testing.T) {
 		if got.Link != "eth0" || got.Rings != 4 || got.Key != key() || !slices.Equal(got.Table, table) ||
 			got.Transform != c.want.Transform || got.Lists != c.want.Lists {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// testdata/ethtool-6.1-mlx5.txt is of Debian 12's ethtool on Linux 6.12 in the lab.
+func TestWhatEthtoolPrintsOfAnMLX5Link(t *testing.T) {
+	text, err := os.ReadFile("testdata/ethtool-6.1-mlx5.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseRSS(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "29 14 63 d7 06 48 72 f6 a6 cb b1 d7 2d 40 50 cc 51 6b 07 bd e5 ee 79 d6 1b 29 fe 3b e3 d3 83 19 d4 fd 3d 83 1c 86 bf be"
+	if fmt.Sprintf("% x", got.Key) != want || got.Link != "eth0" || got.Rings != 16 || len(got.Table) != 256 || got.Lists {
+		t.Errorf("%+v", got)
+	}
+	for i, queue := range got.Table {
+		if queue != uint32(i)%16 {
+			t.Errorf("place %d: queue %d", i, queue)
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/bits"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/flexsteer/flexsteer/internal/host"
+	"github.com/flexsteer/flexsteer/internal/simulate"
 	"github.com/flexsteer/flexsteer/pkg/steer"
 )
 
@@ -26,9 +26,9 @@ var _ = add(Experiment{
 	Name: "the default path is pkg/steer's RSS, with the key and the table that ethtool -x shows",
 	Run: func(m *Machine) {
 		frames := m.framesWithoutRules()
-		m.onDefaultQueues(frames)
+		m.asSimulatedFor(m.onDefaultQueues(frames))
 
-		key := hashKey.FindString(m.Ethtool("-x"))
+		key := strings.ReplaceAll(fmt.Sprintf("% x", m.linkRSS().Key), " ", ":")
 		m.Ethtool("-X", "hkey", publishedKey)
 		m.onDefaultQueues(frames)
 		pcap := m.Generate("protocol=tcp packets=2000 source=random:10.0.0.0/8,2001:db8::/32",
@@ -36,42 +36,50 @@ var _ = add(Experiment{
 		m.Arrive(pcap, m.simulated(pcap))
 
 		m.Ethtool("-X", "start", "4", "equal", "12")
-		m.onDefaultQueues(frames)
+		m.asSimulatedFor(m.onDefaultQueues(frames))
 		m.Ethtool("-X", "default")
 		m.Ethtool("-X", "hkey", key)
 	},
 })
 
 // framesWithoutRules is packets of TCP, UDP, ESP, AH and a protocol that the card
-// does not parse, of both families; then any packets, and one that is not IP.
+// does not parse, of both families, the last ten of each too short for ports or an
+// SPI, which the padding seems to have; then any packets, and one that is not IP.
 func (m *Machine) framesWithoutRules() (frames [][]byte) {
 	m.Helper()
 	c := newChance(1, 0)
 	for _, family := range []steer.Family{steer.IPv4, steer.IPv6} {
 		for _, protocol := range []byte{6, 17, 50, 51, 253} {
-			for range 100 {
+			for i := range 110 {
 				d := Datagram{Source: c.address(family, steer.AddrBits{}), Destination: c.address(family, steer.AddrBits{}), Protocol: protocol}
 				d.Payload = append(c.payload(protocol, c.Uint32()), c.payload(6, c.Uint32())...)
-				frames = append(frames, m.Frame(d))
+				var padding []byte
+				if i >= 100 {
+					d.Payload, padding = d.Payload[:3], d.Payload[3:]
+				}
+				frames = append(frames, append(m.Frame(d), padding...))
 			}
 		}
 	}
-	for range 1000 {
+	for range 1500 {
 		frames = append(frames, c.frame(m, nil))
 	}
 	return append(frames, m.Ethernet(0x88f7, make([]byte, 46)...))
 }
 
 // onDefaultQueues sends frames, which must be on the queues that pkg/steer names.
-// Those that the link does not take (another address, a VLAN) are left out.
-func (m *Machine) onDefaultQueues(frames [][]byte) {
+// Those that the link does not take (another address, a VLAN) are left out; the
+// others are returned.
+func (m *Machine) onDefaultQueues(frames [][]byte) (taken [][]byte) {
 	m.Helper()
-	rss, plain := m.rss(host.HashInputOf("mlx5_core")), m.rss(steer.HashInput{})
+	said := m.linkRSS()
+	rss, plain := steer.NewRSS(said.Key, said.Table, host.HashInputOf("mlx5_core")), steer.NewRSS(said.Key, said.Table, steer.HashInput{})
 	compared, otherwise, wrong := map[string]int{}, 0, 0
 	for i, got := range m.Fates(frames...) {
 		if got == Nowhere {
 			continue
 		}
+		taken = append(taken, frames[i])
 		p := steer.ParseEthernet(frames[i])
 		compared[fmt.Sprintf("family %d, protocol %d", p.Family, p.Protocol)]++
 		want := rss.Queue(&p)
@@ -90,36 +98,34 @@ func (m *Machine) onDefaultQueues(frames [][]byte) {
 	if wrong > 0 || otherwise == 0 || len(compared) < 12 {
 		m.Fatalf("%d frames are on other queues than pkg/steer says; %d would be without the transformation; of each kind: %v", wrong, otherwise, compared)
 	}
+	return taken
 }
 
-// What ethtool -x prints: the table in rows that begin with a place, and the key.
-var (
-	indirection = regexp.MustCompile(`(?m)^ *\d+:((?: +\d+)+)$`)
-	hashKey     = regexp.MustCompile(`(?m)^[0-9a-f]{2}(:[0-9a-f]{2}){39}$`)
-)
-
-// rss is the default path with the guest's key and table.
-func (m *Machine) rss(input steer.HashInput) *steer.RSS {
+// linkRSS is what the guest's ethtool prints about the default path.
+func (m *Machine) linkRSS() simulate.LinkRSS {
 	m.Helper()
-	said := m.Ethtool("-x")
-	var table []uint32
-	for _, row := range indirection.FindAllStringSubmatch(said, -1) {
-		for _, queue := range strings.Fields(row[1]) {
-			table = append(table, uint32(m.number(queue)))
-		}
-	}
-	key, err := hex.DecodeString(strings.ReplaceAll(hashKey.FindString(said), ":", ""))
+	said, err := simulate.ParseRSS(m.Ethtool("-x"))
 	m.must(err)
-	if len(key) != 40 || bits.OnesCount(uint(len(table))) != 1 {
-		m.must(fmt.Errorf("ethtool -x shows a key of %d bytes and a table of %d places:\n%s", len(key), len(table), said))
+	return said
+}
+
+// asSimulatedFor sends 2,000 frames or more, and the queues must get what
+// flexsteerctl simulate says, given what the guest's ethtool -x prints.
+func (m *Machine) asSimulatedFor(frames [][]byte) {
+	m.Helper()
+	if len(frames) < 2000 {
+		m.Fatalf("only %d frames", len(frames))
 	}
-	return steer.NewRSS([40]byte(key), table, input)
+	said := filepath.Join(m.TempDir(), "ethtool-x.txt")
+	m.must(os.WriteFile(said, []byte(m.Ethtool("-x")), 0o644))
+	pcap := m.Capture(frames...)
+	m.Arrive(pcap, m.simulated(pcap, "--rss", said))
 }
 
 // simulated is what flexsteerctl simulate says about a pcap file, without rules.
-func (m *Machine) simulated(pcap string) (p Packets) {
+func (m *Machine) simulated(pcap string, more ...string) (p Packets) {
 	m.Helper()
-	argv := []string{"simulate", "--root", m.TempDir(), "--pcap", pcap, "--json"}
+	argv := append([]string{"simulate", "--root", m.TempDir(), "--pcap", pcap, "--json"}, more...)
 	out, err := exec.Command(filepath.Join(m.lab.places.bin, "flexsteerctl"), argv...).CombinedOutput()
 	m.note("flexsteerctl %s\n%s", strings.Join(argv, " "), out)
 	m.must(err)

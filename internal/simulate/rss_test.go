@@ -49,10 +49,11 @@ func TestWhatEthtoolPrintsOfALink(t *testing.T) {
 		{"no line end", strings.TrimSpace(printed), LinkRSS{}},
 		{"a longer key", strings.Replace(printed, key40, key40+":29:2a:2b:2c:2d:2e:2f:30:31:32:33:34", 1), LinkRSS{}},
 		{"ethtool 6.9", printed + "RSS input transformation:\n    symmetric-xor: on\n", LinkRSS{Transform: steer.SymmetricXor, Lists: true}},
+		{"ethtool 6.14.2, as Debian 13 has it", "\n" + printed + "RSS input transformation:\n    symmetric-xor: off\n", LinkRSS{Lists: true}},
 		{"none on", printed + transformations("off", "off"), LinkRSS{Lists: true}},
 		{"symmetric-xor", printed + transformations("on", "off"), LinkRSS{Transform: steer.SymmetricXor, Lists: true}},
 		{"symmetric-or-xor", printed + transformations("off", "on"), LinkRSS{Transform: steer.SymmetricOrXor, Lists: true}},
-		{"symmetric-or-xor, of which ethtool does not know", printed + "RSS input transformation:\n    symmetric-xor: off\n    Unknown bits in RSS input transformation: 0x2\n",
+		{"symmetric-or-xor, which ethtool 6.14.2 does not know", printed + "RSS input transformation:\n    symmetric-xor: off\n    Unknown bits in RSS input transformation: 0x2\n",
 			LinkRSS{Transform: steer.SymmetricOrXor, Lists: true}},
 		{"one that is not known, off", printed + transformations("off", "on") + "    symmetric-sum: off\n", LinkRSS{Transform: steer.SymmetricOrXor, Lists: true}},
 	} {

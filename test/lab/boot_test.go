@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// An installed system, from the first file to the next kernel. The packets are
-// few: that a rule takes 10,000 of its kind is shown by spread_test.go.
+// An installed system, from the first file to the next kernel.
 
 // The kinds of lines that flexsteerd writes to the journal (flexsteerd(8), MESSAGE_ID=).
 const (
@@ -28,7 +27,13 @@ const homaRules = 32
 // get as many of.
 func (m *Machine) homaRight() {
 	m.Helper()
-	m.Arrive(m.Generate(pairOfHosts("homa", "ipv4", 160), pairOfHosts("homa", "ipv6", 160)), Each(20))
+	m.homa(160)
+}
+
+// homa sends n Homa packets of each family.
+func (m *Machine) homa(n int) {
+	m.Helper()
+	m.Arrive(m.Generate(pairOfHosts("homa", "ipv4", n), pairOfHosts("homa", "ipv6", n)), Each(2*n/queues))
 }
 
 // installedExample takes an example that the package has brought.
@@ -47,7 +52,7 @@ func (m *Machine) says(text string, argv ...string) {
 }
 
 var _ = add(Experiment{
-	Name:    "without a file flexsteerd is idle; with homa.yaml and a reload each of 16 queues gets as many packets",
+	Name:    "without a file flexsteerd is idle; with homa.yaml and a reload each of 16 queues gets 10,000 packets",
 	System:  true,
 	Kernels: []string{"6.1", "6.12"},
 	Run: func(m *Machine) {
@@ -58,7 +63,7 @@ var _ = add(Experiment{
 		}
 		m.installedExample("homa.yaml")
 		m.Becomes("configured", homaRules)
-		m.homaRight()
+		m.homa(80_000)
 		m.says("configured", "flexsteerctl", "status", m.Link)
 	},
 })
@@ -97,7 +102,7 @@ func (m *Machine) rulesIn(link string, n int, since time.Duration) (lines []Entr
 }
 
 var _ = add(Experiment{
-	Name:   "after a reboot rules are there before the first login; a stock module from the initramfs is told, and the Fix works",
+	Name:   "after a reboot rules are there before the first login; a stock module from the initramfs is told, and exchanged at boot if the configuration says so; the Fix works",
 	System: true,
 	Fresh:  true,
 	Run: func(m *Machine) {
@@ -109,6 +114,13 @@ var _ = add(Experiment{
 		m.Reboot()
 		m.Blocked(0, "the stock one was loaded from the initramfs", "update-initramfs -u -k "+m.kernel+", then reboot")
 		m.says("Fix: update-initramfs -u -k "+m.kernel+", then reboot", "flexsteerctl", "status")
+
+		m.Configure("flexsteerd.yaml", "daemon: {module: {reload: at-boot}}\n")
+		m.Reboot()
+		m.Becomes("configured", homaRules)
+		m.says("loaded the patched module", "journalctl", "--boot", "--no-pager", "--unit", "flexsteer-module")
+		m.homaRight()
+		m.Run("rm", "/etc/flexsteer/flexsteerd.yaml")
 
 		m.Run("update-initramfs", "-u", "-k", m.kernel)
 		m.Reboot()

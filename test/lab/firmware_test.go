@@ -261,7 +261,7 @@ var settingsFaults = []struct {
 	// Of these mstconfig 4.21 says the same, that the parameter is not supported.
 	{"group missing", card.SettingsFault{Missing: []int{14}}, "unsupported", "no-parameter", ""},
 	{"group that tells of the parser missing", card.SettingsFault{Missing: []int{15}}, "unsupported", "no-parameter", ""},
-	{"group read-only", card.SettingsFault{ReadOnly: []int{14}}, "unsupported", "no-parameter", ""},
+	{"group read-only", card.SettingsFault{ReadOnly: []int{14}}, "current-unknown", "", "they are read-only, and this mstconfig does not tell those of now"},
 	{"NVQC: not there", refuses("NVQC", "get", "NOT_SUPPORTED"), "unsupported", "no-settings", ""},
 }
 

@@ -80,7 +80,7 @@ lab: ## experiments in virtual machines with a virtual card (root); ONLY=words o
 	@$(call EXPERIMENTS,TestLab)
 
 boot: deps packages ## experiments with an installed system that boots with a virtual card (root); ONLY= and so on as for lab
-	@$(call EXPERIMENTS,TestBoot) -parallel 4 # machines: one of them takes half of the time
+	@$(call EXPERIMENTS,TestBoot)
 
 bench: ## benchmarks; docs/performance.md has the figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -123,11 +123,13 @@ func byBoot(all []Experiment) (order []boot, on map[boot][]Experiment) {
 	return order, on
 }
 
-// work is about how long n experiments take on this machine, in those that need no
-// tools: mstconfig asks a card for each byte, by way of an emulator.
+// work is about how long n experiments take on this machine, in usual ones.
 func (b boot) work(n int) int {
-	if b.tools {
+	switch {
+	case b.tools: // mstconfig asks a card for each byte, by way of an emulator
 		return 6 * n
+	case b.system && b.fresh != "": // they boot again and again, or run apt
+		return 10 * n
 	}
 	return n
 }

@@ -48,7 +48,7 @@ type disk struct {
 }
 
 // bootPatience is for all that a boot starts, on emulated CPUs of a busy host.
-const bootPatience = 5 * time.Minute
+const bootPatience = 10 * time.Minute
 
 func (l *laboratory) startSystem(b boot) (*session, error) {
 	laid, err := l.system()

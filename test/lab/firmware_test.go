@@ -64,8 +64,8 @@ var _ = add(Experiment{
 			}
 			m.must(m.card.ClearFaults())
 		}
-		if compared != 20 {
-			m.Errorf("%d texts were compared, want 20", compared)
+		if compared != 19 {
+			m.Errorf("%d texts were compared, want 19", compared)
 		}
 		m.bringUp()
 	},
@@ -80,7 +80,8 @@ type savedText struct {
 }
 
 // savedTexts are those of a folder, but for mstflint, which looks for the flash
-// where the model has nothing.
+// where the model has nothing, and for all settings three times over, which takes a
+// minute and shows no more than all of them once and these two three times.
 func (m *Machine) savedTexts(folder string) (all []savedText) {
 	m.Helper()
 	files, _ := filepath.Glob(filepath.Join(m.lab.places.tree, savedTexts, folder, "*.cmd"))
@@ -94,7 +95,7 @@ func (m *Machine) savedTexts(folder string) (all []savedText) {
 		m.must(err)
 		line, end, _ := strings.Cut(string(command), "\n")
 		t := savedText{file: file, argv: strings.Fields(line), exit: m.number(strings.TrimPrefix(end, "exit ")), stdout: string(stdout)}
-		if t.argv[0] == "mstconfig" {
+		if t.argv[0] == "mstconfig" && !strings.HasSuffix(line, "-e query") {
 			all = append(all, t)
 		}
 	}

@@ -64,25 +64,35 @@ func parseGroup(line string) (g Group, ok bool) {
 // Backup writes the settings that the card stores into file, in the form that
 // `mstconfig -f FILE set_raw` takes. empty: it stores none, and there is no file.
 func (a *Asker) Backup(ctx context.Context, c Card, file string) (empty bool, err error) {
-	out := a.run(ctx, []string{"-d", c.PCI, "-f", file, "backup"})
+	groups, err := a.backup(ctx, c.PCI, file)
+	if err != nil || groups == nil {
+		return err == nil, err
+	}
+	return false, secure(file)
+}
+
+// backup is the groups that it has written into file; nil: the card stores none.
+func (a *Asker) backup(ctx context.Context, address, file string) ([]Group, error) {
+	out := a.run(ctx, []string{"-d", address, "-f", file, "backup"})
 	if out.Missing() {
-		return false, errors.New(Card{Reason: NoMstconfig}.unknown())
+		return nil, errors.New(Card{Reason: NoMstconfig}.unknown())
 	}
 	if strings.Contains(out.Stdout, "No TLVs were found") || strings.Contains(out.Stdout, "nothing to backup") {
-		return true, nil
+		return nil, nil
 	}
 	if r := refused(out); r.Reason != "" || out.Err != nil {
-		return false, fmt.Errorf("mstconfig backup: %s", complaint(Output{Stdout: r.Said, Err: out.Err}))
+		return nil, fmt.Errorf("mstconfig backup: %s", complaint(Output{Stdout: r.Said, Err: out.Err}))
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
-		return false, fmt.Errorf("mstconfig backup: it wrote nothing to %s", file)
+		return nil, fmt.Errorf("mstconfig backup: it wrote nothing to %s", file)
 	}
-	if _, err := ParseBackup(string(text)); err != nil {
+	groups, err := ParseBackup(string(text))
+	if err != nil {
 		os.Remove(file)
-		return false, fmt.Errorf("mstconfig backup: what it wrote to %s is no backup: %w; is the disk full?", file, err)
+		return nil, fmt.Errorf("mstconfig backup: what it wrote to %s is no backup: %w; is the disk full?", file, err)
 	}
-	return false, secure(file)
+	return groups, nil
 }
 
 // secure makes a file its owner's only, and waits until it is on the disk: a power

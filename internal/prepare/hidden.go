@@ -55,12 +55,10 @@ func (a *Asker) storedRows(ctx context.Context, address string) (rows map[string
 		return nil, false
 	}
 	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "card.conf")
-	if empty, err := a.Backup(ctx, Card{PCI: address}, file); empty || err != nil {
+	groups, err := a.backup(ctx, address, filepath.Join(dir, "card.conf"))
+	if err != nil {
 		return nil, false
 	}
-	text, _ := os.ReadFile(file)
-	groups, _ := ParseBackup(string(text))
 	for _, g := range groups {
 		if g.Type != parserGroup || len(g.Data) == 0 {
 			continue

@@ -78,7 +78,7 @@ unless --rss gives what "ethtool -x LINK" printed on the machine in question.
 	c.MarkFlagsOneRequired("pcap", "flows")
 	c.MarkFlagFilename("pcap", "pcap", "pcapng", "cap", "gz")
 	c.MarkFlagFilename("rss")
-	c.RegisterFlagCompletionFunc("xfrm", cobra.FixedCompletions([]string{"none", "symmetric-xor", "symmetric-or-xor"}, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("xfrm", cobra.FixedCompletions(steer.TransformNames(), cobra.ShellCompDirectiveNoFileComp))
 	c.RegisterFlagCompletionFunc("link", func(cmd *cobra.Command, _ []string, s string) ([]string, cobra.ShellCompDirective) {
 		return a.completeLinks(cmd, nil, s)
 	})

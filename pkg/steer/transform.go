@@ -2,6 +2,8 @@
 
 package steer
 
+import "slices"
+
 // Transform is what a NIC makes of source and destination, of addresses and of
 // ports, before it hashes them: RXH_XFRM_* of linux/ethtool.h, "xfrm" of
 // ethtool(8). With the symmetric ones both directions of a flow are on one queue.
@@ -23,6 +25,9 @@ var transformNames = [...]string{NoTransform: "none", SymmetricXor: "symmetric-x
 
 // String is the transformation's name in ethtool(8).
 func (t Transform) String() string { return transformNames[t] }
+
+// TransformNames are those names, of all transformations.
+func TransformNames() []string { return slices.Clone(transformNames[:]) }
 
 // TransformNamed is the transformation that ethtool(8) calls name.
 func TransformNamed(name string) (t Transform, ok bool) {
